@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "api/answer/answer_parts.h"
+#include "api/answer/parts/answer_parts.h"
 
 namespace quire::api::chat {
 

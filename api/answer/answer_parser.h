@@ -18,10 +18,10 @@
 #include <string>
 #include <string_view>
 
-#include "api/answer/answer_parts.h"
-#include "api/answer/call_parser.h"
+#include "api/answer/calls/call_parser.h"
 #include "api/answer/harmony_answer.h"
-#include "api/answer/marker_scanner.h"
+#include "api/answer/parts/answer_parts.h"
+#include "api/answer/parts/marker_scanner.h"
 #include "api/answer/reasoning_format.h"
 
 namespace quire::api::chat {
@@ -46,7 +46,7 @@ class AnswerParser {
 
  private:
   enum class State { kBegin, kReasoning, kBehindReasoning, kAnswer };
-  // Where the answer is in its own marks.
+  // The place in the answer, relative to the marks around it.
   enum class Content { kBegin, kInside, kPlain };
 
   void take(char c);

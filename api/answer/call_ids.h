@@ -3,7 +3,7 @@
 //         functions.NAME:NUMBER for Kimi, whose templates show it to the model, numbered through the conversation.
 // Owner   values.
 // Thread  any.
-// Source  ours: SHA-256 (FIPS 180-4) of prompt, seed, choice and call; the shapes are OpenAI's, Mistral's and Moonshot's.
+// Source  ours: SHA-256 (FIPS 180-4) of prompt, seed, choice and call; shapes of OpenAI, Mistral, Moonshot.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-#include "api/answer/call_format.h"
+#include "api/answer/calls/call_format.h"
 #include "core/base/ids.h"
 
 namespace quire::api::chat {

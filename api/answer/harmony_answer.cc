@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "api/answer/marker_scanner.h"
+#include "api/answer/parts/marker_scanner.h"
 
 namespace quire::api::chat {
 namespace {

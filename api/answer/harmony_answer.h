@@ -16,8 +16,8 @@
 #include <string>
 #include <string_view>
 
-#include "api/answer/answer_parts.h"
-#include "api/answer/callable_tool.h"
+#include "api/answer/calls/callable_tool.h"
+#include "api/answer/parts/answer_parts.h"
 
 namespace quire::api::chat {
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "api/answer/call_text.h"
+#include "api/answer/calls/call_text.h"
 #include "api/answer/reasoning_format.h"
 #include "core/base/check.h"
 #include "core/grammar/free_text.h"

@@ -16,9 +16,9 @@
 
 #include "api/answer/answer_items.h"
 #include "api/answer/answer_parser.h"
-#include "api/answer/answer_parts.h"
 #include "api/answer/call_ids.h"
-#include "api/answer/callable_tool.h"
+#include "api/answer/calls/callable_tool.h"
+#include "api/answer/parts/answer_parts.h"
 #include "api/chat/chat_request.h"
 #include "api/generation/formatter.h"
 #include "api/services/services.h"

@@ -55,7 +55,13 @@ void append_message(JsonWriter& writer, const AnswerParts& parts, const IdOf& id
   if (!parts.calls.empty()) {
     writer.key("tool_calls").begin_array();
     for (std::size_t i = 0; i < parts.calls.size(); ++i) {
-      writer.begin_object().key("id").text(id_of(i, parts.calls[i].name)).key("type").text("function").key("function").begin_object();
+      writer.begin_object()
+          .key("id")
+          .text(id_of(i, parts.calls[i].name))
+          .key("type")
+          .text("function")
+          .key("function")
+          .begin_object();
       writer.key("name").text(parts.calls[i].name).key("arguments").text(parts.calls[i].arguments);
       writer.end_object().end_object();
     }

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "api/answer/answer_parts.h"
+#include "api/answer/parts/answer_parts.h"
 #include "api/generation/choice.h"
 #include "api/json/response_writer.h"
 #include "api/wire/writing.h"

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "api/answer/call_text.h"
+#include "api/answer/calls/call_text.h"
 
 namespace quire::api::chat {
 namespace {

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-#include "api/answer/call_format.h"
+#include "api/answer/calls/call_format.h"
 #include "core/base/json.h"
 
 namespace quire::api::chat {

@@ -32,7 +32,11 @@ void append_block(JsonWriter& json, const chat::AssistantMessage& assistant, con
       json.text("text").key("text").text(text);
       break;
     case Kind::kCall:
-      json.text("tool_use").key("id").text(assistant.call_id(facts, 0, item.call, item.name)).key("name").text(item.name);
+      json.text("tool_use")
+          .key("id")
+          .text(assistant.call_id(facts, 0, item.call, item.name))
+          .key("name")
+          .text(item.name);
       json.key("input").written(is_object(text) ? text : "{}");
       break;
   }

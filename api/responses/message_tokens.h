@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "api/answer/answer_parser.h"
-#include "api/answer/answer_parts.h"
+#include "api/answer/parts/answer_parts.h"
 #include "api/generation/choice.h"
 
 namespace quire::api::responses {

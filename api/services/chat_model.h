@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "api/answer/answer_parser.h"
-#include "api/answer/call_parser.h"
+#include "api/answer/calls/call_parser.h"
 #include "core/base/json.h"
 #include "core/base/result.h"
 #include "core/chat/template.h"

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "api/answer/call_format.h"
+#include "api/answer/calls/call_format.h"
 #include "api/answer/reasoning_format.h"
 #include "core/base/readable_json.h"
 #include "core/base/start_error.h"

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "core/base/check.h"
+#include "core/grammar/language/language.h"
 #include "core/grammar/rules/code_points.h"
-#include "core/grammar/schema/language.h"
 
 namespace quire::grammar {
 namespace {

@@ -3,7 +3,7 @@
 // Thread  any one at a time, as their Rules.
 // Fails   CHECK: a mark that is empty, has more than 80 bytes, or begins as it ends ("aba"): the place of its first
 //         occurrence would be ambiguous.
-// Source  Knuth, Morris and Pratt 1977, as a difference of regular sets (schema/language.h).
+// Source  Knuth, Morris and Pratt 1977, as a difference of regular sets (language/language.h).
 #pragma once
 
 #include <span>

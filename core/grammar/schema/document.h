@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/base/json.h"
-#include "core/grammar/schema/language.h"
+#include "core/grammar/language/language.h"
 
 namespace quire::grammar {
 

@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "core/base/json.h"
+#include "core/grammar/language/language.h"
 #include "core/grammar/schema/document.h"
-#include "core/grammar/schema/language.h"
 #include "core/grammar/schema/number_range.h"
 
 namespace quire::grammar {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "api/answer/call_format.h"
+#include "api/answer/calls/call_format.h"
 #include "api/answer/reasoning_format.h"
 #include "core/base/start_error.h"
 #include "tests/support/temporary_folder.h"

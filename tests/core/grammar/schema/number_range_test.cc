@@ -7,8 +7,8 @@
 #include <tuple>
 #include <vector>
 
+#include "core/grammar/language/language.h"
 #include "core/grammar/schema/json_text.h"
-#include "core/grammar/schema/language.h"
 #include "tests/support/rules_match.h"
 
 namespace quire::grammar {
