@@ -16,6 +16,7 @@
 #include "app/config/units.h"
 #include "app/config/version.h"
 #include "app/config/vllm_flags.h"
+#include "app/model/known_models.h"
 #include "core/base/log.h"
 
 namespace quire::app {
@@ -40,7 +41,7 @@ void convert(const std::string& flag, const std::string& text, std::type_identit
   if (!out) problems.push_back(fmt::format("{} '{}': expected a number in {}..{}", flag, log_safe(text), low, high));
 }
 
-constexpr std::string_view kCommandsText = "serve, generate, bench, inspect, build-datastore or key";
+constexpr std::string_view kCommandsText = "serve, generate, bench, models, inspect, build-datastore or key";
 
 class Parser {
  public:
@@ -50,7 +51,8 @@ class Parser {
     app_.set_version_flag("--version", fmt::format("quire {}", kVersion), "print the version");
     app_.allow_extras();
     app_.footer("Settings can also be given as QUIRE_… variables or in a TOML file: see docs/flags.md.");
-    for (CLI::App* command : {serve_, generate_, bench_, inspect_, build_datastore_, key_}) command->allow_extras();
+    for (CLI::App* command : {serve_, generate_, bench_, models_, inspect_, build_datastore_, key_})
+      command->allow_extras();
     add_fields(*serve_, kServe, typed_);
     add_fields(*generate_, kGenerate, typed_);
     add_fields(*inspect_, kInspect, typed_);
@@ -60,6 +62,8 @@ class Parser {
     serve_->add_flag("--print-flags-markdown", print_flags_, "")->group("");
     serve_->add_flag("--print-vllm-flags-markdown", print_vllm_flags_, "")->group("");
     serve_->add_flag("--print-api-markdown", print_api_, "")->group("");
+    models_->add_flag("--print-markdown", print_models_, "")->group("");
+    models_->add_flag("--print-formats-markdown", print_formats_, "")->group("");
     generate_->add_option("--prompt", out_.generate.prompt, "text to continue")->type_name("text")->required();
     generate_->add_option("--max-tokens", max_tokens_, "maximum length of the answer in tokens [256, or what fits]")
         ->type_name("count");
@@ -122,6 +126,8 @@ class Parser {
     if (print_flags_) return print(flags_markdown());
     if (print_vllm_flags_) return print(vllm_flags_markdown());
     if (print_api_) return print(api_markdown());
+    if (print_models_) return print(models_markdown());
+    if (print_formats_) return print(formats_markdown());
     take_command(problems);
     return std::move(out_);
   }
@@ -190,8 +196,15 @@ class Parser {
     }
     out_.flags = take_settings(*chosen.front(), typed_, problems);
     const auto is_flag = [](const std::string& word) { return word.starts_with('-'); };
-    if (chosen.front() == key_ && !unknown.empty() && std::ranges::none_of(unknown, is_flag)) {
-      problems.push_back(fmt::format("unexpected word {}: key takes flags only", log_safe(unknown.front())));
+    const bool takes_words = chosen.front() != key_ && chosen.front() != models_;
+    if (!takes_words && !unknown.empty() && std::ranges::none_of(unknown, is_flag)) {
+      problems.push_back(
+          fmt::format("unexpected word {}: {} takes no words", log_safe(unknown.front()), chosen.front()->get_name()));
+    }
+    if (chosen.front() == models_) {
+      out_.command = Command::kPrint;
+      out_.text = models_text();
+      return;
     }
     out_.command = chosen.front() == serve_      ? Command::kServe
                    : chosen.front() == generate_ ? Command::kGenerate
@@ -220,7 +233,8 @@ class Parser {
       return fmt::format("a command is required before {}: {}", log_safe(word), kCommandsText);
     }
     if (word.starts_with('-')) return unknown_text("flag", word, "--") + " (flags come after the command)";
-    constexpr std::string_view kCommands[] = {"serve", "generate", "bench", "inspect", "build-datastore", "key"};
+    constexpr std::string_view kCommands[] = {"serve",   "generate",        "bench", "models",
+                                              "inspect", "build-datastore", "key"};
     const std::string suggestion = nearest(word, kCommands);
     return fmt::format(
         "unknown command {}: {}", log_safe(word),
@@ -232,6 +246,7 @@ class Parser {
   CLI::App* generate_ = app_.add_subcommand("generate", "Generate text from a prompt");
   CLI::App* bench_ = app_.add_subcommand(
       "bench", "Measure steps, kernels, the engine or servers, and compare with what this machine can do");
+  CLI::App* models_ = app_.add_subcommand("models", "List the families of models that quire serves");
   CLI::App* inspect_ =
       app_.add_subcommand("inspect", "Show the contents of a model directory, or the KV cache of a running server");
 
@@ -247,6 +262,8 @@ class Parser {
   std::string max_tokens_, temperature_, top_p_, min_p_, top_k_, seed_;
   bool print_flags_ = false;
   bool print_api_ = false;
+  bool print_models_ = false;
+  bool print_formats_ = false;
   bool print_vllm_flags_ = false;
 };
 

@@ -128,7 +128,7 @@ def test_help_and_version_exit_0():
 
 def test_a_command_is_needed():
     result = quire()
-    assert result.returncode == 2 and "serve, generate, bench, inspect, build-datastore or key" in result.stderr
+    assert result.returncode == 2 and "serve, generate, bench, models, inspect, build-datastore or key" in result.stderr
 
 
 def test_all_problems_are_listed_at_once():
