@@ -26,7 +26,13 @@ Decoder::Decoder(backend::Ops& ops, const ModelSpec& config, const ModelFiles& f
   weights_ = load_weights(ops, config, files, quantize, packed_file);
   weight_format_ = weights_.list(Role::kQkv, 0)[0].format();
   for (std::uint32_t index = 0; index < spec_.num_layers(); ++index) layers_.push_back(make_layer(index));
-  final_norm_ = norm_of(spec_.final_norm, Role::kFinalNorm);
+  final_norm_ = norm_of(spec_.final_norm, Role::kFinalNorm, spec_.hidden);
+  if (spec_.embedding_norm) {
+    embedding_norm_ = {ones(spec_.hidden), spec_.embedding_norm->eps, spec_.embedding_norm->kind};
+  }
+  if (spec_.per_layer) {
+    per_layer_projection_norm_ = norm_of(spec_.final_norm, Role::kPerLayerProjectionNorm, spec_.per_layer->width);
+  }
 }
 
 Layer Decoder::make_layer(std::uint32_t index) {
@@ -35,10 +41,15 @@ Layer Decoder::make_layer(std::uint32_t index) {
   layer.attention = make_attention(index);
   layer.placement = spec.placement;
   layer.residual_scale = spec.residual_scale;
-  layer.input_norm = norm_of(spec.norm, Role::kInputNorm, index);
-  layer.attention_norm = norm_of(spec.norm, Role::kAttentionNorm, index);
-  layer.mlp_norm = norm_of(spec.norm, Role::kMlpNorm, index);
-  layer.mlp_out_norm = norm_of(spec.norm, Role::kMlpOutNorm, index);
+  const auto norm = [&](bool is_there, Role role, std::uint32_t width) {
+    return is_there ? norm_of(spec.norm, role, width, index) : backend::Norm{};
+  };
+  layer.input_norm = norm(spec.norms_input(), Role::kInputNorm, spec_.hidden);
+  layer.attention_norm = norm(spec.norms_output(), Role::kAttentionNorm, spec_.hidden);
+  layer.mlp_norm = norm(spec.norms_mlp_input(), Role::kMlpNorm, spec_.hidden);
+  layer.mlp_out_norm = norm(spec.norms_output(), Role::kMlpOutNorm, spec_.hidden);
+  layer.attention_inner_norm = norm(spec.inner_norms, Role::kAttentionInnerNorm, spec.attention.q_width());
+  layer.mlp_inner_norm = norm(spec.inner_norms, Role::kMlpInnerNorm, spec.mlp.width);
   layer.qkv = weights_.list(Role::kQkv, index);
   layer.out = weights_.list(Role::kOut, index);
   layer.gate_up = weights_.list(Role::kGateUp, index);
@@ -46,7 +57,7 @@ Layer Decoder::make_layer(std::uint32_t index) {
   if (spec_.per_layer) {
     layer.per_layer_gate = weights_.list(Role::kPerLayerGate, index);
     layer.per_layer_out = weights_.list(Role::kPerLayerOut, index);
-    layer.per_layer_norm = norm_of(spec.norm, Role::kPerLayerNorm, index);
+    layer.per_layer_norm = norm_of(spec.norm, Role::kPerLayerNorm, spec_.hidden, index);
   }
   if (spec.scaled) layer.scale = weights_.number(Role::kLayerScale, index);
   layer.activation = spec.mlp.activation;
@@ -65,8 +76,8 @@ backend::AttentionSpec Decoder::make_attention(std::uint32_t index) {
   attention.window = spec.window;
   attention.softcap = spec.softcap;
   attention.norms_after_rope = spec.norms_after_rope;
-  attention.q_norm = heads_norm(spec.q_norm, Role::kQNorm, index);
-  attention.k_norm = heads_norm(spec.k_norm, Role::kKNorm, index);
+  attention.q_norm = heads_norm(spec.q_norm, Role::kQNorm, spec.head_dim, index);
+  attention.k_norm = heads_norm(spec.k_norm, Role::kKNorm, spec.head_dim, index);
   if (spec.v_norm) attention.v_norm.norm = {ones(spec.head_dim), spec.v_norm->norm.eps, spec.v_norm->norm.kind};
   attention.stores = !spec.kv_source;
   attention.rope = rope_of(spec);
@@ -105,14 +116,15 @@ const backend::Vector* Decoder::ones(std::uint32_t size) {
   return ones_.back().get();
 }
 
-// No norm if the table has none there.
-backend::Norm Decoder::norm_of(const NormSpec& norm, Role role, std::uint32_t layer) const {
+backend::Norm Decoder::norm_of(const NormSpec& norm, Role role, std::uint32_t width, std::uint32_t layer) {
+  if (norm.weightless) return {ones(width), norm.eps, norm.kind};
   return {weights_.vector(role, layer), norm.eps, norm.kind, weights_.bias(role, layer)};
 }
 
-backend::HeadNorm Decoder::heads_norm(const std::optional<HeadNormSpec>& heads, Role role, std::uint32_t layer) const {
+backend::HeadNorm Decoder::heads_norm(const std::optional<HeadNormSpec>& heads, Role role, std::uint32_t width,
+                                      std::uint32_t layer) {
   if (!heads) return {};
-  return {norm_of(heads->norm, role, layer), heads->over == HeadNormSpec::Over::kRow};
+  return {norm_of(heads->norm, role, width, layer), heads->over == HeadNormSpec::Over::kRow};
 }
 
 void BuffersByWidth::add(backend::Factory& factory, std::uint32_t max_rows, std::uint32_t width) {
@@ -140,6 +152,9 @@ Workspace Decoder::make_workspace(std::uint32_t max_rows, std::uint32_t max_logi
     workspace.attention.add(ops_, max_rows, layer.attention.q_width());
     workspace.gate_up.add(ops_, max_rows, layer.gate_up.n());
     workspace.activated.add(ops_, max_rows, layer.down[0].k());
+    if (!layer.attention_inner_norm) continue;
+    workspace.inner_normed.add(ops_, max_rows, layer.attention.q_width());
+    workspace.inner_normed.add(ops_, max_rows, layer.down[0].k());
   }
   if (spec_.per_layer) {
     const std::uint32_t width = spec_.per_layer->width;
@@ -197,6 +212,7 @@ void Decoder::embed(std::uint32_t rows, Workspace& workspace) const {
                          *workspace.product);
     ops_.add(*workspace.x, *workspace.product, 1.0f, rows);
   }
+  if (embedding_norm_) ops_.norm(*workspace.x, embedding_norm_, rows, *workspace.x);
   if (spec_.per_layer) embed_per_layer(rows, workspace);
 }
 
@@ -206,8 +222,7 @@ void Decoder::embed_per_layer(std::uint32_t rows, Workspace& workspace) const {
   ops_.embed(weights_.weight(Role::kPerLayerEmbedding), std::sqrt(static_cast<float>(width)), *workspace.per_layer);
   ops_.linear(*workspace.x, weights_.list(Role::kPerLayerProjection), rows, projected);
   ops_.rescale(projected, 1.0f / std::sqrt(static_cast<float>(spec_.hidden)), 0.0f, rows);
-  ops_.norm_columns(projected, 0, projected.width(), width, norm_of(spec_.final_norm, Role::kPerLayerProjectionNorm),
-                    rows);
+  ops_.norm_columns(projected, 0, projected.width(), width, per_layer_projection_norm_, rows);
   ops_.add(*workspace.per_layer, projected, 1.0f, rows);
   ops_.rescale(*workspace.per_layer, std::sqrt(0.5f), 0.0f, rows);
 }
@@ -253,13 +268,18 @@ std::pair<Decoder::Input, Decoder::Input> Decoder::inputs_of(const Layer& layer,
   return {{&x, {layer.input_norm, &normed}}, {&x, {layer.mlp_norm, &normed}}};
 }
 
+backend::Before Decoder::inner(const backend::Norm& norm, const backend::Buffer& rows, const Workspace& workspace) {
+  if (!norm) return {};
+  return {norm, &workspace.inner_normed.of(rows.width())};
+}
+
 void Decoder::attend(const Layer& layer, const Input& in, std::uint32_t rows, backend::KvCache& cache,
                      Workspace& workspace) const {
   backend::Buffer& qkv = workspace.qkv.of(layer.attention.qkv_width());
   backend::Buffer& attention = workspace.attention.of(layer.attention.q_width());
   ops_.linear(*in.rows, layer.qkv, rows, qkv, in.before, ThenRopeStore{&layer.attention, &cache});
   ops_.attend(layer.attention, qkv, cache, attention);
-  ops_.linear(attention, layer.out, rows, *workspace.product, {},
+  ops_.linear(attention, layer.out, rows, *workspace.product, inner(layer.attention_inner_norm, attention, workspace),
               ThenAdd{workspace.x.get(), layer.residual_scale, layer.attention_norm});
 }
 
@@ -267,7 +287,7 @@ void Decoder::feed_forward(const Layer& layer, const Input& in, std::uint32_t ro
   backend::Buffer& activated = workspace.activated.of(layer.down[0].k());
   ops_.linear(*in.rows, layer.gate_up, rows, workspace.gate_up.of(layer.gate_up.n()), in.before,
               ThenActivate{&activated, layer.activation, layer.gated});
-  ops_.linear(activated, layer.down, rows, *workspace.product, {},
+  ops_.linear(activated, layer.down, rows, *workspace.product, inner(layer.mlp_inner_norm, activated, workspace),
               ThenAdd{workspace.x.get(), layer.residual_scale, layer.mlp_out_norm});
 }
 

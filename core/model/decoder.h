@@ -52,6 +52,7 @@ struct Workspace {
   BuffersByWidth attention;                      // [T, H·D]
   BuffersByWidth gate_up;                        // [T, 2F]; not gated [T, F]
   BuffersByWidth activated;                      // [T, F]
+  BuffersByWidth inner_normed;                   // [T, H·D], [T, F] of layers with inner norms
   std::unique_ptr<backend::Buffer> per_layer;    // [T, L·P] of PerLayerEmbedding; null: the model has none
   std::unique_ptr<backend::Buffer> projected;    // [T, L·P]
   std::unique_ptr<backend::Buffer> logits_rows;  // [R, E]
@@ -111,14 +112,18 @@ class Decoder {
   const backend::RopeTable* rope_of(const AttentionLayer& attention);
   const backend::Vector* position_scale(const PositionScale& scale);
   const backend::Vector* ones(std::uint32_t size);
-  backend::Norm norm_of(const NormSpec& norm, Role role, std::uint32_t layer = Weights::kTop) const;
-  backend::HeadNorm heads_norm(const std::optional<HeadNormSpec>& heads, Role role, std::uint32_t layer) const;
+  // `width`: of a norm without a scale in the checkpoint.
+  backend::Norm norm_of(const NormSpec& norm, Role role, std::uint32_t width, std::uint32_t layer = Weights::kTop);
+  backend::HeadNorm heads_norm(const std::optional<HeadNormSpec>& heads, Role role, std::uint32_t width,
+                               std::uint32_t layer);
 
   void embed(std::uint32_t rows, Workspace& workspace) const;
   void embed_per_layer(std::uint32_t rows, Workspace& workspace) const;
   void run(std::uint32_t index, LayerParts parts, std::uint32_t rows, backend::KvCache& cache,
            Workspace& workspace) const;
   std::pair<Input, Input> inputs_of(const Layer& layer, std::uint32_t rows, Workspace& workspace) const;
+  // What a layer's last products begin with: the norm of their rows, if there is one.
+  static backend::Before inner(const backend::Norm& norm, const backend::Buffer& rows, const Workspace& workspace);
   void attend(const Layer& layer, const Input& in, std::uint32_t rows, backend::KvCache& cache,
               Workspace& workspace) const;
   void add_per_layer(const Layer& layer, std::uint32_t index, std::uint32_t rows, Workspace& workspace) const;
@@ -136,6 +141,8 @@ class Decoder {
   backend::Format weight_format_;
   std::vector<Layer> layers_;  // [L] borrows the tables and weights_
   backend::Norm final_norm_;
+  backend::Norm embedding_norm_;             // no scale: the model has none
+  backend::Norm per_layer_projection_norm_;  // [P] likewise
 };
 
 }  // namespace quire::model

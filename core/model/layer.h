@@ -16,6 +16,8 @@ struct Layer {
   backend::Norm attention_norm;        // [E] after attention
   backend::Norm mlp_norm;              // [E] before the MLP; of kParallelNorms beside attention's
   backend::Norm mlp_out_norm;          // [E] after the MLP
+  backend::Norm attention_inner_norm;  // [H·D] before `out`
+  backend::Norm mlp_inner_norm;        // [F] before `down`
   backend::WeightList qkv;             // [(H + 2G)·D, E], columns q | k | v
   backend::WeightList out;             // [E, H·D]
   backend::WeightList gate_up;         // [2F, E], columns gate | up; [F, E] if it is not gated

@@ -134,7 +134,8 @@ RopeAngles rope_angles(const RopeConfig& rope, std::uint32_t head_dim, std::uint
       const float angle = static_cast<float>(position) * frequencies.inverse[i];
       const rope_math::SinCos value = rope_math::sin_cos(angle);
       angles.cosines[position * half + i] = f32(value.cos) * frequencies.attention_factor;
-      angles.sines[position * half + i] = f32(value.sin) * frequencies.attention_factor;
+      const float sine = f32(value.sin) * frequencies.attention_factor;
+      angles.sines[position * half + i] = rope.negated ? -sine : sine;
     }
   }
   return angles;

@@ -213,6 +213,7 @@ std::string describe(const RopeConfig& rope) {
     text.pop_back();
   }
   if (rope.rotary_fraction != 1.0) text += ",rotary=" + shortest(rope.rotary_fraction);
+  if (rope.negated) text += ",negated";
   return text + ")";
 }
 

@@ -46,7 +46,8 @@ const char* name_of(HeadNormSpec::Over over) {
 
 // "rms", "layer+bias".
 std::string name_of(const NormSpec& norm) {
-  return std::string(norm.kind == backend::NormKind::kRms ? "rms" : "layer") + (norm.bias ? "+bias" : "");
+  return std::string(norm.kind == backend::NormKind::kRms ? "rms" : "layer") + (norm.bias ? "+bias" : "") +
+         (norm.weightless ? "+ones" : "");
 }
 std::string text_of(const NormSpec& norm) { return name_of(norm) + ":" + shortest(norm.eps); }
 std::string text_of(const std::optional<HeadNormSpec>& heads) {
@@ -74,7 +75,10 @@ std::string flags_of(const LayerSpec& layer) {
 std::string traits_of(const LayerSpec& layer) {
   std::string text;
   if (layer.placement != Placement::kPre) text += std::string(" block=") + name_of(layer.placement);
-  if (layer.norm.kind != backend::NormKind::kRms || layer.norm.bias) text += " norm=" + name_of(layer.norm);
+  if (layer.norm.kind != backend::NormKind::kRms || layer.norm.bias || layer.norm.weightless) {
+    text += " norm=" + name_of(layer.norm);
+  }
+  if (layer.inner_norms) text += " inner_norms";
   if (layer.mlp.activation != backend::Activation::kSilu) text += std::string(" act=") + name_of(layer.mlp.activation);
   if (!layer.mlp.gated) text += " ungated";
   const AttentionLayer& attention = layer.attention;
@@ -114,6 +118,7 @@ std::string traits_of(const ModelSpec& spec) {
   const LayerSpec& first = spec.layers.front();
   std::string text = traits_of(first) + changes_of(spec.layers);
   if (spec.final_norm != first.norm) text += " final_norm=" + text_of(spec.final_norm);
+  if (spec.embedding_norm) text += " embed_norm=" + text_of(*spec.embedding_norm);
   if (spec.per_layer) {
     text += " per_layer=" + std::to_string(spec.per_layer->width) + ":" + std::to_string(spec.per_layer->vocab);
   }
@@ -205,7 +210,8 @@ std::string ModelSpec::describe() const {
          " G=" + by_layer(layers, [](const LayerSpec& layer) { return layer.attention.num_kv_heads; }) +
          " D=" + by_layer(layers, [](const LayerSpec& layer) { return layer.attention.head_dim; }) +
          " V=" + std::to_string(vocab) + " eps=" + shortest(first.norm.eps) + " window=" + windows_text(windows()) +
-         (tied_head ? " tied" : "") + flags_of(first) + traits_of(*this) + " rope=" + tables + tables_of(*this);
+         (tied_head ? " tied" : "") + flags_of(first) + traits_of(*this) +
+         " rope=" + (tables.empty() ? "none" : tables) + tables_of(*this);
 }
 
 }  // namespace quire::model

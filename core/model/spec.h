@@ -5,6 +5,7 @@
 //            sandwich  x += s·norm(attend(norm(x)));  x += s·norm(mlp(norm(x)))
 //            parallel  n = norm(x);  x += s·attend(n);  x += s·mlp(n)
 //            parallel with two norms  n = norm(x), n' = norm(x);  x += s·attend(n);  x += s·mlp(n')
+//   with inner norms, attend() and mlp() norm the rows that their last matrix multiplies
 // Shape   E hidden, F feed-forward, L layers, H query heads, G kv heads, D head size, V vocabulary. Ranges are checked,
 //         so that the product of any two fits 64 bits and every width 32.
 // Owner   a value; immutable once read.
@@ -46,6 +47,7 @@ struct RopeConfig {
   std::vector<double> long_factors{};      // longrope: for longer ones
   bool is_long = false;                    // longrope: long_factors are used, for sequences of every length
   double rotary_fraction = 1.0;            // of the head's dimensions that turn
+  bool negated = false;                    // heads turn the other way
 
   // Dimensions that turn, of a head of so many. kProportional: all, some of them by an angle of 0.
   std::uint32_t rotary_dims(std::uint32_t head_dim) const {
@@ -58,6 +60,7 @@ struct NormSpec {
   backend::NormKind kind = backend::NormKind::kRms;
   float eps = 1e-6f;
   bool bias = false;
+  bool weightless = false;  // the checkpoint has no scale for it: all ones
   bool operator==(const NormSpec&) const = default;
 };
 
@@ -118,6 +121,7 @@ struct LayerSpec {
   NormSpec norm{};
   AttentionLayer attention{};
   FeedForward mlp{};
+  bool inner_norms = false;     // of the rows that attention's output matrix and the MLP's last one multiply
   float residual_scale = 1.0f;  // s
   bool scaled = false;          // the checkpoint has a number by which the layer's output is multiplied
   bool operator==(const LayerSpec&) const = default;
@@ -160,6 +164,8 @@ struct TensorNames {
   std::string down = "mlp.down_proj";
   bool transposed = false;  // the layers' matrices are [inputs, outputs]
   std::string mlp_out_norm = "post_feedforward_layernorm";
+  std::string attention_inner_norm = "self_attn.attn_sub_norm";
+  std::string mlp_inner_norm = "mlp.ffn_sub_norm";
   std::string per_layer_gate = "per_layer_input_gate";
   std::string per_layer_out = "per_layer_projection";
   std::string per_layer_norm = "post_per_layer_input_norm";
@@ -193,7 +199,8 @@ struct ModelSpec {
   float embedding_scale = 1.0f;
   std::vector<RopeConfig> ropes;  // tables that layers name; may be empty
   std::optional<PositionEmbedding> position_embedding{};
-  std::vector<LayerSpec> layers;  // [L], at least one
+  std::optional<NormSpec> embedding_norm{};  // without a scale
+  std::vector<LayerSpec> layers;             // [L], at least one
   std::optional<PerLayerEmbedding> per_layer{};
   NormSpec final_norm{};
   float norm_offset = 0.0f;      // is added to the stored scale of every norm: 1 for norms that multiply by 1 + w

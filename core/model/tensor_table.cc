@@ -79,6 +79,7 @@ class Builder {
     }
   }
   void norm(Role role, const std::string& name, const NormSpec& norm, std::uint64_t size) {
+    if (norm.weightless) return;
     add(role, Kind::kVector, {part(name, {size})}).offset = spec_.norm_offset;
     if (norm.bias) add(role, Kind::kBias, {{.name = name + ".bias", .shape = {size}}});
   }
@@ -86,9 +87,15 @@ class Builder {
   void add_layer(const LayerSpec& layer) {
     if (layer.norms_input()) norm(Role::kInputNorm, in_layer(names_.input_norm), layer.norm, spec_.hidden);
     add_attention(layer.attention);
+    if (layer.inner_norms) {
+      norm(Role::kAttentionInnerNorm, in_layer(names_.attention_inner_norm), layer.norm, layer.attention.q_width());
+    }
     if (layer.norms_output()) norm(Role::kAttentionNorm, in_layer(names_.attention_norm), layer.norm, spec_.hidden);
     if (layer.norms_mlp_input()) norm(Role::kMlpNorm, in_layer(names_.mlp_norm), layer.norm, spec_.hidden);
     add_mlp(layer.mlp);
+    if (layer.inner_norms) {
+      norm(Role::kMlpInnerNorm, in_layer(names_.mlp_inner_norm), layer.norm, layer.mlp.width);
+    }
     if (layer.norms_output()) norm(Role::kMlpOutNorm, in_layer(names_.mlp_out_norm), layer.norm, spec_.hidden);
     if (spec_.per_layer) add_per_layer(layer.norm);
     if (layer.scaled) add(Role::kLayerScale, Kind::kNumber, {{.name = in_layer(names_.scale), .shape = {1}}});
@@ -174,7 +181,7 @@ class Builder {
 
   void head_norm(Role role, const std::string& name, const std::optional<HeadNormSpec>& heads, std::uint32_t num_heads,
                  const AttentionLayer& attention) {
-    if (!heads) return;
+    if (!heads || heads->norm.weightless) return;
     std::vector<TensorPart> parts = head_norm_parts(name, heads->over, num_heads, attention.head_dim);
     if (attention.interleaved && attention.rope != AttentionLayer::kNoRope) {
       for (TensorPart& values : parts) reorder(values, attention);

@@ -21,13 +21,15 @@ enum class Role : std::uint8_t {
   kQkv,                // [(H + 2G)·D, E]
   kQNorm,
   kKNorm,
-  kOut,            // [E, H·D]
-  kAttentionNorm,  // after attention
-  kMlpNorm,        // before the MLP
-  kGateUp,         // [2F, E]; [F, E] if it is not gated
-  kDown,           // [E, F]
-  kMlpOutNorm,     // after the MLP
-  kLayerScale,     // one number
+  kAttentionInnerNorm,  // [H·D] before kOut
+  kOut,                 // [E, H·D]
+  kAttentionNorm,       // after attention
+  kMlpNorm,             // before the MLP
+  kGateUp,              // [2F, E]; [F, E] if it is not gated
+  kMlpInnerNorm,        // [F] before kDown
+  kDown,                // [E, F]
+  kMlpOutNorm,          // after the MLP
+  kLayerScale,          // one number
   kFinalNorm,
   kHead,  // [V, E]
   // PerLayerEmbedding

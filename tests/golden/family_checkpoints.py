@@ -47,7 +47,7 @@ MINISTRAL3_ROPE = {"rope_type": "yarn", "rope_theta": 1e6, "factor": 16.0, "orig
 LONGROPE = {"rope_type": "longrope", "rope_theta": 1e4, "short_factor": [1.0] * 4 + [1.5] * 4,
             "long_factor": [2.0] * 3 + [4.0] * 3 + [9.0] * 2}
 UNIT_OFFSET_NORMS = ("gemma", "gemma2", "gemma3_text", "vaultgemma", "nemotron")  # these multiply by 1 + w
-UNGATED = ("starcoder2", "arcee", "nemotron", "phi", "gpt_neox", "gptj", "falcon", "gpt2", "gpt_bigcode",
+UNGATED = ("starcoder2", "arcee", "nanochat", "nemotron", "phi", "gpt_neox", "gptj", "falcon", "gpt2", "gpt_bigcode",
            "opt")  # MLPs without a gate
 DOWN = ("down_proj.weight", "c_proj.weight", "fc2.weight", "fc_out.weight", "dense_4h_to_h.weight")
 OUT = ("o_proj", "dense.weight", "out_proj")  # behind attention
@@ -398,6 +398,23 @@ CONFIGURATIONS = {
     "llama-with-images": Tiny(
         "llama", dict(rms_norm_eps=1e-2), {"theta": theta(3e4), "eps": {"rms_norm_eps": 5e-3}},
         wrapper="SmolVLMForConditionalGeneration"),
+    "olmo": Tiny("olmo", dict(attention_bias=True), {"theta": theta(3e4)}),
+    "olmo-hub-bf16": Tiny(
+        "olmo", dict(num_key_value_heads=4, num_hidden_layers=5, tie_word_embeddings=True), {"theta": {"rope_theta": 3e4}},
+        spelling={"rope_parameters": ABSENT, "rope_theta": 1e4, "num_key_value_heads": ABSENT, "clip_qkv": None},
+        dtype="bfloat16"),
+    "nanochat": Tiny(
+        "nanochat", dict(rms_norm_eps=1e-2, attention_bias=True, final_logit_softcapping=4.0, head_dim=24),
+        {"logit cap": {"final_logit_softcapping": None}, "eps": {"rms_norm_eps": 5e-3}, "theta": theta(3e4)}),
+    "nanochat-hub-bf16": Tiny(
+        "nanochat", dict(num_key_value_heads=4, num_hidden_layers=5), {"logit cap": {"final_logit_softcapping": 2.0}},
+        spelling={"final_logit_softcapping": ABSENT, "rope_parameters": ABSENT, "rope_theta": 1e4,
+                  "num_key_value_heads": ABSENT}, dtype="bfloat16"),
+    "bitnet": Tiny(
+        "bitnet", dict(rms_norm_eps=1e-2, attention_bias=True), {"eps": {"rms_norm_eps": 5e-3}, "act": {"hidden_act": "silu"}}),
+    "bitnet-hub-bf16": Tiny(
+        "bitnet", dict(num_key_value_heads=1, num_hidden_layers=5, tie_word_embeddings=True), {"theta": {"rope_theta": 3e4}},
+        spelling={"rope_parameters": ABSENT, "rope_theta": 5e5}, dtype="bfloat16"),
     "hunyuan": Tiny(
         "hunyuan_v1_dense", dict(head_dim=24, rms_norm_eps=1e-2, attention_bias=True),
         {"theta": theta(3e4), "eps": {"rms_norm_eps": 5e-3}}),

@@ -7,7 +7,7 @@ namespace quire::model {
 namespace {
 
 // Norms behind attention and MLP, and of all of q and of k as one row each.
-ModelSpec read_olmo(const JsonFields& fields, std::string_view model_type) {
+ModelSpec read_later_olmo(const JsonFields& fields, std::string_view model_type) {
   ModelSpec spec =
       read_model(fields, {.model_type = model_type, .positions = 2048, .kv_heads_of_heads = true, .eps = 1e-5});
   const bool biased = read_flag(fields, "attention_bias", false);
@@ -22,14 +22,14 @@ ModelSpec read_olmo(const JsonFields& fields, std::string_view model_type) {
 }  // namespace
 
 ModelSpec read_olmo2(const JsonFields& fields) {
-  ModelSpec spec = read_olmo(fields, "olmo2");
+  ModelSpec spec = read_later_olmo(fields, "olmo2");
   set_rope(fields, {}, spec);
   return spec;
 }
 
 // Three layers slide, the fourth is full; RoPE scaling is of the full ones.
 ModelSpec read_olmo3(const JsonFields& fields) {
-  ModelSpec spec = read_olmo(fields, "olmo3");
+  ModelSpec spec = read_later_olmo(fields, "olmo3");
   const std::vector<bool> sliding = sliding_pattern(spec.layers.size(), 4);
   set_windows(fields, read_sliding(fields, spec.layers.size()).value_or(sliding), read_window(fields, 4096), spec);
   RopeConfig local;

@@ -58,6 +58,8 @@ TEST(CopiesOfKvHeads, ChangeNoBitOfAnyFamilysLogits) {
       {"internlm2", ""},
       {"gpt_bigcode", R"("n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64)"},
       {"hunyuan_v1_dense", ""},
+      {"nanochat", ""},
+      {"bitnet", R"("head_dim": 8)"},
       {"phi", R"("qk_layernorm": true)"},
       {"falcon", R"("new_decoder_architecture": true, "num_kv_heads": 2, "bias": true, "alibi": false)"},
       {"gemma4_text", R"("layer_types": ["sliding_attention", "full_attention"], "global_head_dim": 16,

@@ -77,6 +77,13 @@ INSTANTIATE_TEST_SUITE_P(
                 "rope=yarn(theta=1e+06,factor=16,original=16384,beta=32:1,mscale=1,mscale_all_dim=1)"},
         Default{"arcee", kHeads, 4096,
                 "H=4 G=4 D=16 V=30 eps=1e-05 window=0*4 act=relu2 ungated rope=default(theta=10000)"},
+        Default{"olmo", kHeads, 2048,
+                "H=4 G=4 D=16 V=30 eps=1e-05 window=0*4 norm=layer+ones rope=default(theta=10000)"},
+        Default{"nanochat", kHeads, 2048,
+                "H=4 G=4 D=16 V=30 eps=1e-06 window=0*4 qk_norm norm=rms+ones act=relu2 ungated norms_after_rope "
+                "embed_norm=rms+ones:1e-06 logit_softcap=15 rope=default(theta=10000,negated)"},
+        Default{"bitnet", ", \"num_key_value_heads\": 2" + std::string(kHeads), 2048,
+                "H=4 G=2 D=16 V=30 eps=1e-05 window=0*4 inner_norms act=relu2 rope=default(theta=5e+05)"},
         Default{"ministral", ", \"num_attention_heads\": 8, \"vocab_size\": 30", 131072,
                 "H=8 G=8 D=8 V=30 eps=1e-06 window=4096*4 rope=default(theta=10000)"},
         Default{"seed_oss", ", \"num_attention_heads\": 8, \"vocab_size\": 30", 524288,
@@ -122,7 +129,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "rope=default(theta=10000)"},
         Default{"opt", ", \"ffn_dim\": 28" + std::string(kHeads), 2048,
                 "H=4 G=4 D=16 V=30 eps=1e-05 window=0*4 tied qkv_bias out_bias mlp_bias norm=layer+bias act=relu "
-                "ungated positions=embedded:2 rope= ropes=----"},
+                "ungated positions=embedded:2 rope=none ropes=----"},
         Default{"smollm3", kHeads, 32768,
                 "H=4 G=4 D=16 V=30 eps=1e-06 window=0*4 tied rope=default(theta=2e+06) ropes=000-"}),
     [](const auto& one) { return one.param.model_type; });
@@ -371,6 +378,10 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"OptWithNarrowEmbeddings",
                 family("opt", "\"ffn_dim\": 28, \"word_embed_proj_dim\": 16"),
                 {"'word_embed_proj_dim' is 16", "hidden_size = 32"}},
+        Refusal{"OlmoThatCutsQKAndV", family("olmo", "\"clip_qkv\": 8.0"), {"'clip_qkv' is set", "not supported"}},
+        Refusal{"BitnetWhoseHeadsAreNoHiddenSize",
+                family("bitnet"),
+                {"'head_dim'", "is 12", "hidden_size / num_attention_heads"}},
         Refusal{"AGptWithAnEncoder",
                 R"({"model_type": "gpt2", "n_embd": 32, "n_layer": 2, "n_head": 4, "vocab_size": 30,
                     "add_cross_attention": true})",

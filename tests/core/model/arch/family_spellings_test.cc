@@ -62,8 +62,9 @@ std::string keys(std::initializer_list<const char*> parts) {
 
 std::vector<Spelling> spellings() {
   std::vector<Spelling> all;
-  for (const char* plain : {"llama", "mistral", "qwen2", "qwen3", "granite", "olmo2", "starcoder2", "smollm3", "arcee",
-                            "ministral", "seed_oss", "ernie4_5", "exaone4", "helium", "gemma", "internlm3"}) {
+  for (const char* plain :
+       {"llama", "mistral", "qwen2", "qwen3", "granite", "olmo2", "starcoder2", "smollm3", "arcee", "ministral",
+        "seed_oss", "ernie4_5", "exaone4", "helium", "gemma", "internlm3", "olmo", "nanochat"}) {
     all.push_back({plain, family(plain, kRope), family(plain, kTheta)});
   }
   const auto add = [&](const char* name, const char* type, const std::string& now, const std::string& hub) {
