@@ -1,6 +1,7 @@
 #include "api/answer/answer_parser.h"
 
 #include <utility>
+#include <vector>
 
 namespace quire::api::chat {
 namespace {
@@ -21,7 +22,12 @@ AnswerParser::AnswerParser(const AnswerFormat& form)
     return;
   }
   calls_ = make_call_parser(form.calls, form.tools);
-  if (marks_) end_.emplace(marks_->end, /*skip_space=*/true);
+  const CallSyntax& calls = syntax_of(form.calls);
+  if (marks_ && calls.ends_reasoning) {
+    end_.emplace(std::vector{marks_->end, calls.begin, calls.other_begins[0], calls.other_begins[1]}, true);
+  } else if (marks_) {
+    end_.emplace(marks_->end, /*skip_space=*/true);
+  }
   if (form.content_marks) closing_.emplace(form.content_marks->end, /*skip_space=*/true);
 }
 
@@ -58,7 +64,12 @@ void AnswerParser::take(char c) {
       std::string text;
       const bool ended = end_->take(c, text);
       said_.add(Delta::Kind::kReasoning, text);
-      if (ended) state_ = State::kBehindReasoning;
+      if (!ended) return;
+      state_ = State::kBehindReasoning;
+      if (end_->found() != marks_->end) {  // a call
+        state_ = State::kAnswer;
+        answer_again(end_->found());
+      }
       return;
     }
     case State::kBehindReasoning:

@@ -1,8 +1,10 @@
 #include "api/answer/harmony_answer.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <utility>
 
+#include "api/answer/calls/call_format.h"
 #include "api/answer/parts/marker_scanner.h"
 
 namespace quire::api::chat {
@@ -42,9 +44,9 @@ void HarmonyAnswer::finish(Deltas& out) {
     emit(std::exchange(mark_, {}), out);
     return end_body(out);
   }
-  std::string_view text = header_;
-  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
-  if (!text.empty() && text.front() != '<') emit(header_, out);  // a cut header is not content
+  const bool is_cut = std::ranges::any_of(std::initializer_list<std::string_view>{kStart, kChannel, kTo},
+                                          [&](std::string_view mark) { return header_.find(mark) != header_.npos; });
+  if (!is_cut && !trimmed(header_).empty()) emit(header_, out);  // a cut header is not content
 }
 
 void HarmonyAnswer::take_header(char c, Deltas& out) {
@@ -53,10 +55,12 @@ void HarmonyAnswer::take_header(char c, Deltas& out) {
     header_.resize(header_.size() - kMessage.size());
     return begin_body(out);
   }
-  if (is_header(header_) && header_.size() < kMaxHeader) return;
+  const bool fits = is_header(header_);
+  if (fits && header_.size() < kMaxHeader) return;
   kind_ = Delta::Kind::kContent;
   is_empty_ = true;
   state_ = State::kBody;
+  if (fits) return emit(std::exchange(header_, {}), out);  // too long for a header: its marks are content, too
   for (const char one : std::exchange(header_, {})) take(one, out);
 }
 

@@ -112,8 +112,11 @@ class Writer {
     const std::optional<Marks> marks = marks_of(model_.reasoning);
     if (!marks) return said;
     const Expr blank = rules_.repeat(rules_.bytes("\n"), 0, kMaxBlank);
-    const Expr turn = rules_.bytes(syntax_of(model_.reasoning).turn);
-    const Expr rest[] = {grammar::text_until(rules_, marks->end), turn, blank};
+    const ReasoningSyntax& syntax = syntax_of(model_.reasoning);
+    const bool has_channels = !syntax.turn.empty();  // any mark of a channel would end the reasoning
+    const Expr text =
+        has_channels ? grammar::text_without(rules_, syntax.special) : grammar::text_without(rules_, {&marks->end, 1});
+    const Expr rest[] = {text, rules_.bytes(marks->end), rules_.bytes(syntax.turn), blank};
     if (in_reasoning_) {
       const Expr parts[] = {rules_.sequence(rest), said};
       return rules_.sequence(parts);

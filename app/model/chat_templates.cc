@@ -159,7 +159,9 @@ std::shared_ptr<const ChatModel> load_chat_model(const Config& config, const mod
   const std::string of_tools = sources.tool_use.value_or(sources.plain.value_or(""));
   chat->calls = call_format(config, of_tools);
   const std::optional<ChatTemplate>& for_tools = chat->with_tools ? chat->with_tools : chat->plain;
-  chat->describes_tools = chat->calls == CallFormat::kGeneric || (for_tools && !for_tools->shows_tools);
+  const bool is_own_choice = config.tool_call_parser != "auto";  // a format that the model knows without a description
+  chat->describes_tools =
+      chat->calls == CallFormat::kGeneric || (!is_own_choice && for_tools && !for_tools->shows_tools);
   const std::string of_answers = sources.plain.value_or(of_tools);
   chat->reasoning = reasoning_format(config, of_answers);
   if (config.reasoning_parser != "none") chat->content_marks = api::chat::content_marks_of(of_answers);

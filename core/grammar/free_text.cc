@@ -28,16 +28,17 @@ Expr any_text(Rules& rules) { return rules.repeat(emit_utf8(rules, all_but({})),
 Expr text_without(Rules& rules, std::span<const std::string_view> marks, std::span<const std::string> begins) {
   Rules own;
   const Expr any = any_text(own);
-  std::vector<Expr> excluded;
+  std::vector<Expr> texts;  // one alternative for all marks: several would be told apart by the states
   for (const std::string_view mark : marks) {
     check_mark(mark);
-    excluded.push_back(in_order(own, {any, own.bytes(mark), any}));
+    texts.push_back(own.bytes(mark));
   }
+  std::vector<Expr> excluded = {in_order(own, {any, own.choice(texts), any})};
   ByteSet blank;
   for (const unsigned char c : {' ', '\t', '\n', '\r'}) blank.set(c);
-  for (const std::string& begin : begins) {
-    excluded.push_back(in_order(own, {own.repeat(own.byte_set(blank), 0, kUnbounded), own.bytes(begin), any}));
-  }
+  texts.clear();
+  for (const std::string& begin : begins) texts.push_back(own.bytes(begin));
+  excluded.push_back(in_order(own, {own.repeat(own.byte_set(blank), 0, kUnbounded), own.choice(texts), any}));
   StateBudget budget(kMaxStates);
   const Language forbidden = Language::of(own, own.choice(excluded), budget);
   return Language::of_utf8(budget).without(forbidden, budget).write(rules);

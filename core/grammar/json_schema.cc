@@ -44,7 +44,7 @@ Result<json::Value> parse_schema(std::string_view text, const SchemaLimits& limi
 namespace {
 
 // `spelling`: null: JSON.
-Result<RuleId> write(Rules& rules, const json::Value& schema, const MemberSpelling* spelling, WriteBudget& steps,
+Result<RuleId> write(Rules& rules, const json::Value& schema, const SpelledMembers* members, WriteBudget& steps,
                      const SchemaLimits& limits) try {
   if (is_deeper(schema, limits.max_depth)) {
     return refused("", "is nested more than " + std::to_string(limits.max_depth) + " deep");
@@ -54,7 +54,7 @@ Result<RuleId> write(Rules& rules, const json::Value& schema, const MemberSpelli
   Alternatives alternatives(document, {{limits.max_properties, limits.max_values}, limits.max_shapes}, budget);
   const auto root = static_cast<RuleId>(rules.rules().size());  // the first one declared
   SchemaWriter writer(rules, document, alternatives, budget);
-  spelling != nullptr ? writer.write_members(*spelling) : writer.write();
+  members != nullptr ? writer.write_members(*members) : writer.write();
   return root;
 } catch (const Refusal& refusal) {
   return refused(refusal.pointer, refusal.message);
@@ -75,8 +75,10 @@ Result<RuleId> json_schema(Rules& rules, const json::Value& schema, WriteBudget&
 }
 
 Result<RuleId> spelled_object(Rules& rules, const json::Value& schema, const MemberSpelling& spelling,
-                              WriteBudget& budget, const SchemaLimits& limits) {
-  return write(rules, schema, &spelling, budget, limits);
+                              const std::function<bool(std::string_view name)>& is_text, WriteBudget& budget,
+                              const SchemaLimits& limits) {
+  const SpelledMembers members{spelling, is_text};
+  return write(rules, schema, &members, budget, limits);
 }
 
 Result<RuleId> json_schema(Rules& rules, const json::Value& schema, const SchemaLimits& limits) {

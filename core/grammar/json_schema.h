@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string_view>
 
 #include "core/base/json.h"
@@ -39,10 +40,12 @@ Result<json::Value> parse_schema(std::string_view text, const SchemaLimits& limi
 Result<RuleId> json_schema(Rules& rules, const json::Value& schema, WriteBudget& budget,
                            const SchemaLimits& limits = {});
 Result<RuleId> json_schema(Rules& rules, const json::Value& schema, const SchemaLimits& limits = {});
-// The objects of a schema in this spelling. A string that a reader would take for another type that the schema allows
-// is not written. Also fails if a property's name has other characters than letters, digits and _ - . $
+// The objects of a schema in this spelling. `is_text`: whether a reader takes every value of the property for a string;
+// "": of those that the schema does not name. Of others no string is written that a reader would take for JSON, unless
+// the spelling tells. Also fails if a property's name has other characters than letters, digits and _ - . $
 Result<RuleId> spelled_object(Rules& rules, const json::Value& schema, const MemberSpelling& spelling,
-                              WriteBudget& budget, const SchemaLimits& limits = {});
+                              const std::function<bool(std::string_view name)>& is_text, WriteBudget& budget,
+                              const SchemaLimits& limits = {});
 RuleId json_object(Rules& rules);  // any JSON object
 
 }  // namespace quire::grammar

@@ -26,6 +26,8 @@ class ArgumentsReader {
   virtual ~ArgumentsReader() = default;
   // Appends to `json`. Text that is no arguments at all is a kFault before anything is appended.
   virtual ArgumentsState take(char c, std::string& json) = 0;
+  // The answer has ended: closes arguments that are complete but for their last mark.
+  virtual void finish(std::string&) {}
 };
 
 // The reader for what follows the name of `tool`, which outlives it. Of kJson, kTagged and kLiterals.

@@ -8,6 +8,7 @@
 // Source  the chat templates of the models; `parser` is vLLM's name of the same format, where it has one.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -78,12 +79,15 @@ struct CallSyntax {
   CallStyle style = CallStyle::kObject;
 
   std::string_view begin{};  // empty: calls have no mark before them
+  // Read as well where a section begins: another mark, or the one before a call.
+  std::array<std::string_view, 2> other_begins{};
   std::string_view between{};
   std::string_view end{};
   bool is_list = false;
-  bool is_bare = false;      // an answer may be calls without `begin`
-  bool one_each = false;     // every call has a section of its own
-  bool is_numbered = false;  // a colon and the call's number follow the name
+  bool is_bare = false;         // an answer may be calls without `begin`
+  bool one_each = false;        // every call has a section of its own
+  bool is_numbered = false;     // a colon and the call's number follow the name
+  bool ends_reasoning = false;  // models call from within reasoning, without its end mark
 
   std::string_view name_key = "name";            // kObject
   std::string_view arguments_key = "arguments";  // kObject

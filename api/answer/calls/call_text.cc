@@ -3,6 +3,7 @@
 #include <initializer_list>
 #include <string_view>
 
+#include "api/answer/calls/callable_tool.h"
 #include "core/grammar/free_text.h"
 #include "core/grammar/json_schema.h"
 
@@ -119,7 +120,9 @@ Result<Expr> CallText::arguments(Rules& rules, const json::Value& schema, gramma
                                            parameter.end,
                                            parameter.between,
                                            is_tagged ? trimmed(parameter.end) : parameter.quote};
-    written = grammar::spelled_object(rules, schema, spelling, budget);
+    const CallableTool tool = callable_tool("", json::serialize(schema));
+    const auto is_text = [&](std::string_view name) { return tool.types_of(name) == kTextType; };
+    written = grammar::spelled_object(rules, schema, spelling, is_text, budget);
   } else {
     written = grammar::json_schema(rules, schema, budget);
   }
@@ -169,7 +172,8 @@ Expr CallText::calls(Rules& rules, std::span<const Tool> tools) const {
 // Text with calls in the formats that have a grammar of their own.
 Expr CallText::own_text(Rules& rules, std::span<const Tool> tools) const {
   if (format == CallFormat::kHarmony) {
-    const Expr ways[] = {in_order(rules, {rules.bytes(kFinal), grammar::any_text(rules)}), calls(rules, tools)};
+    const Expr text = grammar::text_without(rules, syntax_of(format).marks);  // any of them would end the message
+    const Expr ways[] = {in_order(rules, {rules.bytes(kFinal), text}), calls(rules, tools)};
     return rules.choice(ways);
   }
   std::vector<std::string> recipients;
@@ -185,8 +189,10 @@ Expr CallText::text_with_calls(Rules& rules, std::span<const Tool> tools) const 
   const CallSyntax& syntax = syntax_of(format);
   if (syntax.style == CallStyle::kOwn) return own_text(rules, tools);
   const Expr some = calls(rules, tools);
-  const std::string_view mark = trimmed(syntax.begin);
-  const std::span<const std::string_view> marks(&mark, mark.empty() ? 0 : 1);
+  std::vector<std::string_view> marks;
+  for (const std::string_view mark : {trimmed(syntax.begin), syntax.other_begins[0], syntax.other_begins[1]}) {
+    if (!mark.empty()) marks.push_back(mark);
+  }
   if (syntax.is_bare) {
     std::vector<std::string> begins;
     if (syntax.style == CallStyle::kJson) {

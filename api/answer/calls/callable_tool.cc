@@ -41,10 +41,12 @@ struct Root {
 
 std::uint8_t types_of(const json::Value& schema, Root& root, int depth);
 
-std::uint8_t types_of_values(const json::Object& schema) {
+std::uint8_t types_of_values(const json::Object& schema, Root& root) {
   if (const json::Value* value = schema.if_contains("const")) return type_of(*value);
   const json::Value* listed = schema.if_contains("enum");
   if (listed == nullptr || !listed->is_array()) return kAnyType;
+  root.num_visited += static_cast<int>(std::min<std::size_t>(listed->get_array().size(), kMaxVisited));
+  if (root.num_visited > kMaxVisited) return kAnyType;
   std::uint8_t types = 0;
   for (const json::Value& one : listed->get_array()) types |= type_of(one);
   return types;
@@ -66,7 +68,7 @@ std::uint8_t types_of_list(const json::Object& schema, std::string_view keyword,
 std::uint8_t types_of(const json::Value& schema, Root& root, int depth) {
   const json::Object* object = schema.if_object();
   if (object == nullptr || depth > kMaxFollowed || ++root.num_visited > kMaxVisited) return kAnyType;
-  std::uint8_t types = types_of_values(*object);
+  std::uint8_t types = types_of_values(*object, root);
   if (const json::Value* type = object->if_contains("type")) {
     std::uint8_t named = type->is_array() ? 0 : types_named(*type);
     if (type->is_array()) {
@@ -92,17 +94,40 @@ ValueType type_of(const json::Value& value) {
   return value.is_array() ? kArrayType : kObjectType;
 }
 
+namespace {
+
+// Adds the properties of the schema, of the one that it refers to, and of those that must hold as well.
+void add_properties(const json::Value& schema, Root& root, int depth, CallableTool& tool) {
+  const json::Object* object = schema.if_object();
+  if (object == nullptr || depth > kMaxFollowed || ++root.num_visited > kMaxVisited) return;
+  const json::Value* properties = object->if_contains("properties");
+  if (properties != nullptr && properties->is_object()) {
+    for (const json::Member& one : properties->get_object()) {
+      tool.types.emplace(one.name, types_of(one.value, root, 0));
+    }
+  }
+  const json::Value* others = object->if_contains("additionalProperties");
+  if (others != nullptr && others->is_object() && !object->contains("patternProperties")) {
+    tool.other_types = types_of(*others, root, 0);
+  }
+  if (const json::Value* reference = object->if_contains("$ref"); reference != nullptr && reference->is_string()) {
+    const json::Value* target = target_of(root.schema, reference->get_string());
+    if (target != nullptr) add_properties(*target, root, depth + 1, tool);
+  }
+  const json::Value* all = object->if_contains("allOf");
+  if (all == nullptr || !all->is_array()) return;
+  for (const json::Value& one : all->get_array()) add_properties(one, root, depth + 1, tool);
+}
+
+}  // namespace
+
 CallableTool callable_tool(std::string name, std::string_view parameters) {
   CallableTool tool{std::move(name), {}};
   if (parameters.empty()) return tool;
   const Result<json::Value> schema = json::parse(parameters, kMaxSchemaDepth);
-  const json::Object* object = schema ? schema->if_object() : nullptr;
-  const json::Value* properties = object != nullptr ? object->if_contains("properties") : nullptr;
-  if (properties == nullptr || !properties->is_object()) return tool;
+  if (!schema) return tool;
   Root root{*schema};
-  for (const json::Member& one : properties->get_object()) {
-    tool.types.emplace(one.name, types_of(one.value, root, 0));
-  }
+  add_properties(*schema, root, 0, tool);
   return tool;
 }
 

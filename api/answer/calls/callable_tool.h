@@ -3,9 +3,11 @@
 // Owner   values.
 // Thread  any.
 // Fails   never: what a schema does not say may be any type.
-// Source  JSON Schema 2020-12; $ref, allOf, anyOf and oneOf are followed to a depth of 16, in 10,000 schemas at most.
+// Source  JSON Schema 2020-12; $ref, allOf, anyOf and oneOf are followed to a depth of 16, in 10,000 schemas and values
+//         at most.
 #pragma once
 
+#include <cctype>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -29,10 +31,11 @@ enum ValueType : std::uint8_t {
 struct CallableTool {
   std::string name;
   std::map<std::string, std::uint8_t, std::less<>> types;  // by parameter, a set of ValueTypes
+  std::uint8_t other_types = kAnyType;                     // of parameters that the schema does not name
 
   std::uint8_t types_of(std::string_view parameter) const {
     const auto found = types.find(parameter);
-    return found == types.end() ? std::uint8_t{kAnyType} : found->second;
+    return found == types.end() ? other_types : found->second;
   }
 };
 
@@ -40,5 +43,10 @@ struct CallableTool {
 CallableTool callable_tool(std::string name, std::string_view parameters = {});
 
 ValueType type_of(const json::Value& value);
+
+// A byte of a tool's name.
+inline bool is_name_char(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' || c == '.';
+}
 
 }  // namespace quire::api::chat

@@ -21,7 +21,10 @@ void FunctionaryCalls::take(char c, Deltas& out) {
     case State::kText:
       return take_text(c, out);
     case State::kArguments:
-      if (arguments_.depth() == 0 && is_space(c)) return;
+      if (std::exchange(skips_space_, false) && is_space(c)) {
+        skips_space_ = true;
+        return;
+      }
       out.add(Delta::Kind::kArguments, {&c, 1}, num_calls_ - 1);
       if (!arguments_.push(c)) {
         state_ = State::kBroken;
@@ -40,17 +43,24 @@ void FunctionaryCalls::finish(Deltas& out) {
 }
 
 void FunctionaryCalls::take_recipient(char c, Deltas& out) {
-  if (c != '\n' && recipient_.size() < kMaxRecipient) {
+  if (is_name_char(c) && recipient_.size() < kMaxRecipient) {
     recipient_ += c;
+    return;
+  }
+  if (c == '>' && recipient_.empty() && held_.ends_with(kMark)) {  // the last three count
+    out.add(Delta::Kind::kContent, held_.substr(0, held_.size() + 1 - kMark.size()));
+    held_ = kMark;
     return;
   }
   const std::string named = std::exchange(recipient_, {});
   const std::string held = std::exchange(held_, {});
   state_ = State::kText;
-  if (c == '\n' && named == "all") return;
-  if (c == '\n' && std::ranges::find(tools_, named, &CallableTool::name) != tools_.end()) {
+  const bool is_tool = std::ranges::find(tools_, named, &CallableTool::name) != tools_.end();
+  if (c == '\n' && named == "all" && !is_tool) return;
+  if (c == '\n' && is_tool) {
     out.add(Delta::Kind::kCall, named, num_calls_++);
     arguments_ = JsonWalker();
+    skips_space_ = true;
     state_ = State::kArguments;
     return;
   }

@@ -36,7 +36,7 @@ class FunctionaryCalls final : public CallParser {
   std::string held_;       // kText: white space and > that may stand before a recipient
   std::string recipient_;  // the text so far
   JsonWalker arguments_;
-  bool skips_space_ = false;  // behind a call
+  bool skips_space_ = false;  // behind a call, and before its arguments
 };
 
 }  // namespace quire::api::chat

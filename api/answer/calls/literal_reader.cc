@@ -4,6 +4,7 @@
 #include <cctype>
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
 #include "api/answer/parts/marker_scanner.h"
 #include "core/base/json.h"
@@ -117,6 +118,7 @@ ArgumentsState LiteralReader::take(char c, std::string& json) {
       return take_hex(c, json);
     case State::kBare:
       return take_bare(c, json);
+    case State::kAfterEmpty:
     case State::kAfter:
       return take_after(c, json);
   }
@@ -150,7 +152,7 @@ ArgumentsState LiteralReader::take_key(char c, std::string& json) {
 
 ArgumentsState LiteralReader::take_separator(char c, std::string& json) {
   if (is_space(c)) return kMore;
-  if (c != (is_arguments() ? separator_ : ':')) return kFault;
+  if (c != (is_arguments() ? separator_ : ':')) return fault(key_, json);
   Level& level = levels_.back();
   if (level.has_parts) {
     json += ", ";
@@ -191,7 +193,7 @@ ArgumentsState LiteralReader::take_value(char c, std::string& json) {
 
 ArgumentsState LiteralReader::take_mark(char c, std::string& json) {
   if (c == mark_[matched_]) return ++matched_ == mark_.size() ? begin_string(mark_, json) : kMore;
-  if (is_key_) return kFault;
+  if (is_key_) return fault(std::string_view(mark_).substr(0, matched_), json);
   bare_.assign(mark_, 0, matched_);
   state_ = State::kBare;
   return take_bare(c, json);
@@ -200,27 +202,34 @@ ArgumentsState LiteralReader::take_mark(char c, std::string& json) {
 ArgumentsState LiteralReader::begin_string(std::string_view quote, std::string& json) {
   quote_ = quote;
   matched_ = 0;
+  is_empty_ = true;
   if (!is_key_) json += '"';
   state_ = State::kString;
   return kMore;
 }
 
 ArgumentsState LiteralReader::end_string(std::string& json) {
+  if (is_empty_ && !is_key_ && quote_.size() == 1) {
+    state_ = State::kAfterEmpty;
+    return kMore;
+  }
   if (!is_key_) json += '"';
   state_ = is_key_ ? State::kSeparator : State::kAfter;
   return kMore;
 }
 
 ArgumentsState LiteralReader::take_string(char c, std::string& json) {
-  if (c == '\\' && quote_.size() == 1) {
+  if (c == '\\' && quote_ != mark_) {
+    write(std::string_view(quote_).substr(0, std::exchange(matched_, 0)), json);
     state_ = State::kEscape;
     return kMore;
   }
-  if (c != quote_[matched_]) {  // a quote mark's first byte occurs in it only once
+  if (c != quote_[matched_]) {  // a quote mark's first byte occurs in it only once, or it is one byte three times
     write(std::string_view(quote_).substr(0, matched_), json);
     matched_ = 0;
   }
   if (c == quote_[matched_]) return ++matched_ == quote_.size() ? end_string(json) : kMore;
+  is_empty_ = false;
   write({&c, 1}, json);
   return kMore;
 }
@@ -235,6 +244,7 @@ ArgumentsState LiteralReader::take_escape(char c, std::string& json) {
     return kMore;
   }
   state_ = State::kString;
+  is_empty_ = false;
   if (c == '\n') return kMore;
   if (const std::size_t at = kEscapes.find(c); at != kEscapes.npos) {
     write(kValues.substr(at, 1), json);
@@ -246,7 +256,7 @@ ArgumentsState LiteralReader::take_escape(char c, std::string& json) {
 }
 
 ArgumentsState LiteralReader::take_hex(char c, std::string& json) {
-  if (std::isxdigit(static_cast<unsigned char>(c)) == 0) return kFault;
+  if (std::isxdigit(static_cast<unsigned char>(c)) == 0) return fault(hex_, json);
   hex_ += c;
   if (hex_.size() < (escape_ == 'x' ? 2u : escape_ == 'u' ? 4u : 8u)) return kMore;
   const unsigned long code_point = std::strtoul(hex_.c_str(), nullptr, 16);
@@ -261,7 +271,7 @@ ArgumentsState LiteralReader::take_hex(char c, std::string& json) {
 
 ArgumentsState LiteralReader::take_bare(char c, std::string& json) {
   if (c != ',' && c != levels_.back().close) {
-    if (mark_.empty() && std::string_view("([{\"'").find(c) != std::string_view::npos) return kFault;
+    if (mark_.empty() && std::string_view("([{\"'").find(c) != std::string_view::npos) return fault(bare_, json);
     bare_ += c;
     return kMore;
   }
@@ -271,11 +281,27 @@ ArgumentsState LiteralReader::take_bare(char c, std::string& json) {
 }
 
 ArgumentsState LiteralReader::take_after(char c, std::string& json) {
+  if (state_ == State::kAfterEmpty) {
+    if (c == quote_[0] && mark_.empty()) {
+      quote_.assign(3, c);
+      matched_ = 0;
+      is_empty_ = false;
+      state_ = State::kString;
+      return kMore;
+    }
+    json += '"';
+    state_ = State::kAfter;
+  }
   if (is_space(c)) return kMore;
   if (c == levels_.back().close) return close(json);
   if (c != ',' || (is_single_ && levels_.size() == 1)) return kFault;
   state_ = levels_.back().json_close == ']' ? State::kFirstItem : State::kKey;
   return kMore;
+}
+
+ArgumentsState LiteralReader::fault(std::string_view held, std::string& json) {
+  if (levels_.front().has_parts) json += held;
+  return kFault;
 }
 
 ArgumentsState LiteralReader::open(char json_close, char close, std::string& json) {

@@ -5,7 +5,8 @@
 //         quotes is a string. JSON is read, too.
 // Owner   one per value.
 // Thread  one at a time.
-// Fails   take(): kFault, also if more than 64 lists and objects would be open.
+// Fails   take(): kFault, also if more than 64 lists and objects would be open. Bytes that are held then are emitted as
+//         they are, unless nothing was emitted before.
 // Source  The Python Language Reference 3.13, 2.4; models write what they were trained on, so that more is read here.
 #pragma once
 
@@ -40,8 +41,9 @@ class LiteralReader final : public ArgumentsReader {
     kString,
     kEscape,
     kHex,
-    kMark,  // matching the quote mark that begins a string
-    kBare,  // in a number or a word
+    kMark,        // matching the quote mark that begins a string
+    kBare,        // in a number or a word
+    kAfterEmpty,  // behind two quotes: an empty string, or the beginning of a string in triple quotes
     kAfter,
   };
   struct Level {
@@ -60,6 +62,7 @@ class LiteralReader final : public ArgumentsReader {
   ArgumentsState take_hex(char c, std::string& json);
   ArgumentsState take_bare(char c, std::string& json);
   ArgumentsState take_after(char c, std::string& json);
+  ArgumentsState fault(std::string_view held, std::string& json);
   ArgumentsState open(char json_close, char close, std::string& json);
   ArgumentsState close(std::string& json);
   ArgumentsState begin_string(std::string_view quote, std::string& json);
@@ -74,7 +77,8 @@ class LiteralReader final : public ArgumentsReader {
   std::string mark_;        // the quote mark beside ' and "; may be empty
   std::string quote_;       // around the string being read
   std::size_t matched_ = 0;
-  bool is_key_ = false;  // the string is a key
+  bool is_key_ = false;   // the string is a key
+  bool is_empty_ = true;  // the string, so far
   std::string key_;
   std::string bare_;
   char escape_ = 'u';

@@ -1,17 +1,12 @@
 #include "api/answer/calls/marked_calls.h"
 
 #include <algorithm>
-#include <cctype>
 #include <utility>
 
 namespace quire::api::chat {
 namespace {
 
 constexpr std::size_t kMaxHead = 256;  // a tool's name has 64 bytes at most, marks and ids a few
-
-bool is_name_char(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' || c == '.';
-}
 
 // The mark that begins every call of a section: "<invoke name=\"", "<server_name>"; empty: nothing does.
 std::string_view first_mark(std::string_view open) {
@@ -30,11 +25,9 @@ MarkedCalls::MarkedCalls(const CallSyntax& syntax, std::span<const CallableTool>
       fence_(trimmed(syntax.fence)),
       fence_close_(trimmed(syntax.fence_close)),
       name_mark_(trimmed(syntax.name_mark.empty() ? syntax.open : syntax.name_mark)),
-      state_(syntax.is_bare ? State::kBegin : State::kText) {
-  if (!begin_mark_.empty()) begin_.emplace(begin_mark_);
-  const std::string_view ends = syntax.style == CallStyle::kJson && !close_mark_.empty() ? close_mark_ : end_mark_;
-  if (!ends.empty()) broken_.emplace(ends);
-}
+      state_(syntax.is_bare ? State::kBegin : State::kText),
+      begin_({begin_mark_, syntax.other_begins[0], syntax.other_begins[1]}),
+      broken_({syntax.style == CallStyle::kJson ? close_mark_ : "", end_mark_, begin_mark_}) {}
 
 void MarkedCalls::take(char c, Deltas& out) {
   switch (state_) {
@@ -61,12 +54,14 @@ void MarkedCalls::finish(Deltas& out) {
   std::string rest;
   switch (state_) {
     case State::kText:
-      if (begin_) begin_->finish(rest);
+      begin_.finish(rest);
       break;
     case State::kObject:
       if (!object_->certain()) rest = raw_;
       break;
     case State::kArguments:
+      arguments_->finish(json_);
+      emit_json(out);
       if (!is_certain_) rest = raw_;
       break;
     case State::kBegin:
@@ -77,7 +72,7 @@ void MarkedCalls::finish(Deltas& out) {
     case State::kBehind:
       break;
     case State::kBroken:
-      if (broken_) broken_->finish(rest);
+      broken_.finish(rest);
       out.add(Delta::Kind::kArguments, rest, num_calls_ - 1);
       return;
   }
@@ -105,16 +100,21 @@ bool MarkedCalls::begins_bare(char c) const {
 }
 
 void MarkedCalls::take_text(char c, Deltas& out) {
-  if (!begin_) return out.add(Delta::Kind::kContent, {&c, 1});
   std::string text;
-  const bool begins = begin_->take(c, text);
+  const bool begins = begin_.take(c, text);
   out.add(Delta::Kind::kContent, text);
-  if (!begins) return;
-  raw_ = begin_->dropped();
-  raw_ += begin_mark_;
+  if (begins) begin_section(begin_);
+}
+
+// A section begins with the mark that the scanner has found.
+void MarkedCalls::begin_section(const MarkerScanner& scanner) {
+  raw_ = scanner.dropped() + scanner.found();
   fixed_ = raw_.size();
   in_list_ = false;
   state_ = State::kItem;
+  if (scanner.found() != trimmed(syntax_.open) && scanner.found() != name_mark_) return;
+  head_ = scanner.found();  // the mark before a call
+  state_ = State::kHead;
 }
 
 void MarkedCalls::text_again(std::string_view text, Deltas& out) {
@@ -133,7 +133,7 @@ void MarkedCalls::end_section() {
   raw_.clear();
   head_.clear();
   state_ = State::kText;
-  if (begin_) begin_->skip_space();
+  begin_.skip_space();
 }
 
 // ---- calls
@@ -246,14 +246,17 @@ const CallableTool* MarkedCalls::tool_in(std::string_view head) const {
   const std::string_view behind = head.substr(name.size());
   if (syntax_.style == CallStyle::kJson || syntax_.format == CallFormat::kMistral) {
     const bool needs_line = begin_mark_.empty();  // a name alone would make a call of any sentence
-    if (needs_line && behind.find('\n') == behind.npos) return nullptr;
+    if (needs_line && !behind.starts_with(syntax_.name_end)) return nullptr;
     if (!fence_.empty() && !trimmed(behind).empty() && !trimmed(behind).ends_with(fence_)) return nullptr;
   } else if (!trimmed(syntax_.name_end).starts_with(trimmed(behind))) {
     return nullptr;
   }
-  if (const CallableTool* tool = named(name)) return tool;
   constexpr std::string_view kNamespace = "functions.";
-  return name.starts_with(kNamespace) ? named(name.substr(kNamespace.size())) : nullptr;
+  const bool is_in_namespace = name.starts_with(kNamespace) && !begin_mark_.empty();
+  const CallableTool* inside = is_in_namespace ? named(name.substr(kNamespace.size())) : nullptr;
+  if (inside != nullptr && syntax_.open.ends_with(kNamespace)) return inside;
+  const CallableTool* tool = named(name);
+  return tool != nullptr ? tool : inside;
 }
 
 void MarkedCalls::begin_arguments(const CallableTool& tool, std::string_view rest, Deltas& out) {
@@ -263,7 +266,7 @@ void MarkedCalls::begin_arguments(const CallableTool& tool, std::string_view res
   json_.clear();
   is_certain_ = false;
   state_ = State::kArguments;
-  if (syntax_.style != CallStyle::kLiterals) {
+  if (syntax_.style == CallStyle::kJson || syntax_.format == CallFormat::kMistral) {
     is_certain_ = true;
     raw_.clear();
     out.add(Delta::Kind::kCall, tool.name, num_calls_++);
@@ -307,13 +310,13 @@ void MarkedCalls::break_off(char c, Deltas& out) {
 }
 
 void MarkedCalls::take_broken(char c, Deltas& out) {
-  if (!broken_) return out.add(Delta::Kind::kArguments, {&c, 1}, num_calls_ - 1);
   std::string arguments;
-  const bool ended = broken_->take(c, arguments);
+  const bool ended = broken_.take(c, arguments);
   out.add(Delta::Kind::kArguments, arguments, num_calls_ - 1);
   if (!ended) return;
   in_list_ = false;
-  if (syntax_.style == CallStyle::kJson && !end_mark_.empty()) return end_call();
+  if (broken_.found() == begin_mark_) return begin_section(broken_);
+  if (broken_.found() == close_mark_ && !end_mark_.empty()) return end_call();
   end_section();
 }
 
@@ -361,14 +364,17 @@ void MarkedCalls::take_behind(char c, Deltas& out) {
     if (c == '{' && !in_list_ && syntax_.style == CallStyle::kObject) return begin_object(c, out);
   }
   head_ += c;
-  if (head_ == end_mark_) return end_section();
+  const std::string_view other_end = syntax_.format == CallFormat::kKimiK2 ? "<|tool_call_section_end|>" : "";
+  if (head_ == end_mark_ || (head_ == other_end && !other_end.empty())) return end_section();
   if (head_ == close_mark_ || head_ == fence_close_) {
     const bool is_over = head_ == close_mark_ && end_mark_.empty() && !in_list_;
     head_.clear();
     if (is_over) end_section();
     return;
   }
-  if (end_mark_.starts_with(head_) || close_mark_.starts_with(head_) || fence_close_.starts_with(head_)) return;
+  for (const std::string_view mark : {end_mark_, other_end, close_mark_, fence_close_}) {
+    if (mark.starts_with(head_)) return;
+  }
   if (is_next_call()) {
     raw_ = head_;
     state_ = State::kHead;

@@ -47,6 +47,7 @@ class MarkedCalls final : public CallParser {
 
   void take_begin(char c, Deltas& out);
   void take_text(char c, Deltas& out);
+  void begin_section(const MarkerScanner& scanner);
   void take_item(char c, Deltas& out);
   void take_object(char c, Deltas& out);
   void take_head(char c, Deltas& out);
@@ -80,8 +81,8 @@ class MarkedCalls final : public CallParser {
   const std::string_view name_mark_;
   std::size_t num_calls_ = 0;
   State state_;
-  std::optional<MarkerScanner> begin_;   // none: nothing begins calls in a text
-  std::optional<MarkerScanner> broken_;  // none: nothing ends them
+  MarkerScanner begin_;
+  MarkerScanner broken_;  // of the marks that end broken arguments
   bool in_list_ = false;
   std::string raw_;        // held text: content if no call follows
   std::size_t fixed_ = 0;  // bytes of raw_ that are a mark, and so not read again

@@ -84,6 +84,7 @@ ArgumentsState TaggedReader::take_between(char c, std::string& json) {
   } else if (text_ == end_mark) {
     return close(ArgumentsState::kSectionDone, json);
   } else if (!key_begin_.starts_with(text_) && !close_mark.starts_with(text_) && !end_mark.starts_with(text_)) {
+    if (!has_begun_) return ArgumentsState::kFault;
     text_.clear();  // no mark
     if (c == key_begin_[0] || c == end_mark[0]) text_ = c;
   }
@@ -93,6 +94,10 @@ ArgumentsState TaggedReader::take_between(char c, std::string& json) {
 ArgumentsState TaggedReader::close(ArgumentsState state, std::string& json) {
   json += has_begun_ ? "}" : "{}";
   return state;
+}
+
+void TaggedReader::finish(std::string& json) {
+  if (state_ == State::kBetween) json += has_begun_ ? "}" : "{}";
 }
 
 void TaggedReader::begin_value(std::string& json) {
@@ -107,7 +112,9 @@ void TaggedReader::begin_value(std::string& json) {
   is_dropped_ = !keys_.insert(key_).second;
   matched_ = 0;
   is_at_begin_ = true;
+  is_blank_ = true;
   holds_break_ = false;
+  json_value_.reset();
   state_ = State::kValue;
   if (is_dropped_) return;
   json += std::exchange(has_begun_, true) ? ", " : "{";
@@ -116,6 +123,13 @@ void TaggedReader::begin_value(std::string& json) {
 }
 
 void TaggedReader::take_value(char c, std::string& json) {
+  const bool in_string = json_value_ && json_value_->in_string();
+  if (is_blank_ && !is_space(c)) {
+    is_blank_ = false;
+    if (types_ != kTextType && (c == '[' || c == '{')) json_value_.emplace();
+  }
+  if (json_value_ && !json_value_->push(c)) json_value_.reset();
+  if (in_string) return add(c, json);
   if (c != value_end_[matched_]) {  // a mark's first byte occurs in it only once
     for (const char held : value_end_.substr(0, std::exchange(matched_, 0))) add(held, json);
   }

@@ -2,22 +2,25 @@
 //   <parameter=city>\nOslo\n</parameter>\n<parameter=days>\n2\n</parameter>\n</function>
 //     →  {"city": "Oslo", "days": 2}
 // Shape   a value is a string if its parameter may be nothing else; it is emitted as it arrives. Any other value is
-//         emitted once it is complete: as JSON of a type that the parameter may have, else as a string. If key_end of
+//         emitted once it is complete: as JSON of a type that the parameter may have, else as a string. The end mark does
+//         not count inside the strings of a JSON list or object. If key_end of
 //         the syntax ends with a line break, one at each end of a value belongs to the marks. A parameter that comes
 //         again is dropped, as is text between parameters.
 // Owner   one per call; borrows `syntax` and `tool`.
 // Thread  one at a time.
-// Fails   never: any text is taken.
+// Fails   take(): kFault for text before the first parameter; any later text is taken.
 // Source  ours; vLLM and SGLang decide by the schema as well.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 
 #include "api/answer/calls/arguments_reader.h"
+#include "api/answer/parts/json_walker.h"
 
 namespace quire::api::chat {
 
@@ -26,6 +29,7 @@ class TaggedReader final : public ArgumentsReader {
   TaggedReader(const CallSyntax& syntax, const CallableTool& tool);
 
   ArgumentsState take(char c, std::string& json) override;
+  void finish(std::string& json) override;
 
  private:
   enum class State : std::uint8_t { kBetween, kKey, kValueBegin, kValue };
@@ -49,10 +53,12 @@ class TaggedReader final : public ArgumentsReader {
   std::set<std::string, std::less<>> keys_;
   std::string key_;
   std::uint8_t types_ = kAnyType;
-  bool has_begun_ = false;    // { is emitted
-  bool is_dropped_ = false;   // the parameter came before
-  bool is_at_begin_ = false;  // of the value
-  bool holds_break_ = false;  // a line break that may belong to the end mark
+  bool has_begun_ = false;                // { is emitted
+  bool is_dropped_ = false;               // the parameter came before
+  bool is_blank_ = false;                 // the value has no more than white space
+  bool is_at_begin_ = false;              // of the value
+  std::optional<JsonWalker> json_value_;  // of a value that is a list or an object so far
+  bool holds_break_ = false;              // a line break that may belong to the end mark
 };
 
 }  // namespace quire::api::chat

@@ -21,6 +21,7 @@ class JsonWalker {
   bool complete() const { return state_ == State::kAfterValue && open_.empty(); }
   bool after_value() const { return state_ == State::kAfterValue; }
   bool wants_value() const { return state_ == State::kValue || state_ == State::kFirstItem; }
+  bool in_string() const { return state_ == State::kString || state_ == State::kEscape || state_ == State::kHex; }
   bool in_key() const { return is_key_ && in_string(); }
 
  private:
@@ -45,7 +46,6 @@ class JsonWalker {
     kExponentDigits,
   };
 
-  bool in_string() const { return state_ == State::kString || state_ == State::kEscape || state_ == State::kHex; }
   bool push_string(char c);
   bool push_number(char c, bool& ended);
   bool begin_value(char c);

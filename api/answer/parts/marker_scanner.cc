@@ -1,8 +1,7 @@
 #include "api/answer/parts/marker_scanner.h"
 
+#include <algorithm>
 #include <utility>
-
-#include "core/base/check.h"
 
 namespace quire::api::chat {
 namespace {
@@ -11,55 +10,45 @@ constexpr std::size_t kMaxHeldSpace = 64;  // bounded, so that an answer of noth
 
 }  // namespace
 
-MarkerScanner::MarkerScanner(std::string_view marker, bool skip_space)
-    : marker_(marker), borders_(marker.size(), 0), skips_space_(skip_space) {
-  CHECK(!marker_.empty());
-  for (std::size_t i = 1, border = 0; i < marker_.size(); ++i) {
-    while (border > 0 && marker_[i] != marker_[border]) border = borders_[border - 1];
-    if (marker_[i] == marker_[border]) ++border;
-    borders_[i] = border;
+MarkerScanner::MarkerScanner(const std::vector<std::string_view>& markers, bool skip_space) : skips_space_(skip_space) {
+  for (const std::string_view one : markers) {
+    if (!one.empty()) markers_.emplace_back(one);
   }
 }
 
 bool MarkerScanner::take(char c, std::string& out) {
-  if (c != marker_[matched_]) {
-    while (matched_ > 0 && c != marker_[matched_]) give_up_marker(borders_[matched_ - 1], out);
-    if (c != marker_[matched_]) {
-      if (is_space(c)) {
-        if (skips_space_) return false;
-        if (space_.size() == kMaxHeldSpace) {
-          out += space_[0];
-          space_.erase(0, 1);
-        }
-        space_ += c;
-        return false;
-      }
-      skips_space_ = false;
-      out += space_;
-      space_.clear();
-      out += c;
-      return false;
-    }
+  held_ += c;
+  const auto begins_marker = [&](const std::string& marker) { return marker.starts_with(held_); };
+  while (!held_.empty() && std::ranges::none_of(markers_, begins_marker)) {
+    emit(held_.front(), out);
+    held_.erase(0, 1);
   }
+  if (std::ranges::find(markers_, held_) == markers_.end()) return false;
   skips_space_ = false;
-  if (++matched_ < marker_.size()) return false;
-  matched_ = 0;
+  found_ = std::exchange(held_, {});
   dropped_ = std::exchange(space_, {});
   return true;
 }
 
 void MarkerScanner::finish(std::string& out) {
-  out += space_;
-  space_.clear();
-  give_up_marker(0, out);
+  out += std::exchange(space_, {});
+  out += std::exchange(held_, {});
 }
 
-void MarkerScanner::give_up_marker(std::size_t keep, std::string& out) {
-  if (matched_ == 0) return;
-  out += space_;
-  space_.clear();
-  out.append(marker_, 0, matched_ - keep);
-  matched_ = keep;
+// Appends a byte that belongs to no marker; white space is held, because a marker may follow it.
+void MarkerScanner::emit(char c, std::string& out) {
+  if (!is_space(c)) {
+    skips_space_ = false;
+    out += std::exchange(space_, {});
+    out += c;
+    return;
+  }
+  if (skips_space_) return;
+  if (space_.size() == kMaxHeldSpace) {
+    out += space_[0];
+    space_.erase(0, 1);
+  }
+  space_ += c;
 }
 
 }  // namespace quire::api::chat

@@ -6,6 +6,7 @@
 // Source  ours.
 #pragma once
 
+#include <functional>
 #include <string_view>
 
 namespace quire::grammar {
@@ -18,6 +19,12 @@ struct MemberSpelling {
   std::string_view behind_other;
   std::string_view between;
   std::string_view end_of_string;
+};
+
+// `is_text`: whether a reader takes every value of the member for a string; "": of one that no schema names.
+struct SpelledMembers {
+  const MemberSpelling& spelling;
+  const std::function<bool(std::string_view name)>& is_text;
 };
 
 }  // namespace quire::grammar

@@ -204,7 +204,7 @@ Expr SchemaWriter::unique_array(const Shape& shape) {
 }
 
 Expr SchemaWriter::object(const Shape& shape) {
-  if (!shape.constrains_members() && spelling_ == nullptr) return json_.any_object();
+  if (!shape.constrains_members() && spelled_ == nullptr) return json_.any_object();
   for (const auto& one : shape.members) budget_.step(one->named.size());
   const std::vector<std::string> named = named_members(shape);
   const std::set<std::string_view> needed(shape.required.begin(), shape.required.end());
@@ -217,7 +217,7 @@ Expr SchemaWriter::object(const Shape& shape) {
     const bool possible = !holds_nothing(schemas) && (!allowed || allowed->contains(name));
     const bool required = needed.contains(name);
     if (!possible && !required) continue;
-    parts.push_back({possible ? member(key_of(name), std::move(schemas)) : json_.nothing(), required});
+    parts.push_back({possible ? member(key_of(name), name, std::move(schemas)) : json_.nothing(), required});
   }
   const std::size_t num_parts = parts.size();
   const auto others = other_members(shape, named);
@@ -228,7 +228,7 @@ Expr SchemaWriter::object(const Shape& shape) {
     return json_.nothing();
   }
   const SequenceSpelling around =
-      spelling_ == nullptr ? kObjectBraces : SequenceSpelling{"", "", spelling_->between, false};
+      spelled_ == nullptr ? kObjectBraces : SequenceSpelling{"", "", spelled_->spelling.between, false};
   const auto text = SequenceText(json_, std::move(parts), others, shape.num_members, around).write();
   if (!text) refuse("maxProperties", "has too many properties to count: leave out minProperties and maxProperties");
   return *text;
@@ -270,7 +270,7 @@ std::optional<Expr> SchemaWriter::other_members(const Shape& shape, const std::v
       if (!spoken_of) schemas.push_back(one->others);
     }
     if (holds_nothing(schemas) || (keys && keys->empty())) continue;
-    ways.push_back(member(any_key(keys ? &*keys : nullptr), std::move(schemas)));
+    ways.push_back(member(any_key(keys ? &*keys : nullptr), "", std::move(schemas)));
   }
   if (ways.empty()) return std::nullopt;
   const RuleId rule = json_.rules().declare("other member");

@@ -28,7 +28,7 @@ class SchemaWriter {
   // Writes every rule that the document needs; the first one declared is the document's own.
   void write();
   // The same for an object whose members are spelled so. The schema's own type must be object.
-  void write_members(const MemberSpelling& spelling);
+  void write_members(const SpelledMembers& members);
 
  private:
   void write_waiting();
@@ -40,10 +40,10 @@ class SchemaWriter {
   Expr unique_array(const Shape& shape);
   Expr object(const Shape& shape);
   std::optional<Expr> other_members(const Shape& shape, const std::vector<std::string>& named);
-  Expr member(Expr key, std::vector<SchemaId> schemas);
-  Expr spelled_member(Expr key, std::vector<SchemaId> schemas, const MemberSpelling& spelling);
+  Expr member(Expr key, std::string_view name, std::vector<SchemaId> schemas);  // name "": none of the schema's
+  Expr spelled_member(Expr key, std::vector<SchemaId> schemas, const MemberSpelling& spelling, bool is_text);
   std::optional<Language> spelled_strings(const std::vector<Shape>& shapes, const MemberSpelling& spelling,
-                                          bool has_others);
+                                          bool is_text);
   Expr key_of(const std::string& name);
   Expr any_key(const Language* keys);
   void charge_rules();
@@ -56,8 +56,8 @@ class SchemaWriter {
   std::map<std::vector<SchemaId>, RuleId> rules_;  // by the schemas, ascending
   std::vector<std::pair<std::vector<SchemaId>, RuleId>> todo_;
   std::size_t charged_bytes_;
-  SchemaId at_ = kAnything;                   // the schema being written, for messages
-  const MemberSpelling* spelling_ = nullptr;  // of the object being written; null: JSON
+  SchemaId at_ = kAnything;                  // the schema being written, for messages
+  const SpelledMembers* spelled_ = nullptr;  // of the object being written; null: JSON
 };
 
 }  // namespace quire::grammar

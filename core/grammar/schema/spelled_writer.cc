@@ -43,7 +43,7 @@ Language with_mark(std::string_view mark, StateBudget& budget) {
 
 }  // namespace
 
-void SchemaWriter::write_members(const MemberSpelling& spelling) {
+void SchemaWriter::write_members(const SpelledMembers& members) {
   const SchemaId root = document_.root();
   if (root == kNothing) throw Refusal{"", "is false, so no value is valid"};
   const RuleId rule = json_.rules().declare("#");
@@ -56,9 +56,9 @@ void SchemaWriter::write_members(const MemberSpelling& spelling) {
       if (one.values) {
         refuse("", "lists objects in its enum or const, and this model writes arguments one by one: use properties");
       }
-      spelling_ = &spelling;
+      spelled_ = &members;
       ways.push_back(object(one));
-      spelling_ = nullptr;
+      spelled_ = nullptr;
       charge_rules();
     }
   } catch (const LanguageTooLarge& error) {
@@ -68,15 +68,16 @@ void SchemaWriter::write_members(const MemberSpelling& spelling) {
   write_waiting();
 }
 
-Expr SchemaWriter::member(Expr key, std::vector<SchemaId> schemas) {
-  if (spelling_ == nullptr) return json_.member(key, value(std::move(schemas)));
-  const MemberSpelling* spelling = std::exchange(spelling_, nullptr);  // not of objects inside
-  const Expr whole = spelled_member(key, schemas, *spelling);
-  spelling_ = spelling;
+Expr SchemaWriter::member(Expr key, std::string_view name, std::vector<SchemaId> schemas) {
+  if (spelled_ == nullptr) return json_.member(key, value(std::move(schemas)));
+  const SpelledMembers* members = std::exchange(spelled_, nullptr);  // not of objects inside
+  const Expr whole = spelled_member(key, std::move(schemas), members->spelling, members->is_text(name));
+  spelled_ = members;
   return whole;
 }
 
-Expr SchemaWriter::spelled_member(Expr key, std::vector<SchemaId> schemas, const MemberSpelling& spelling) {
+Expr SchemaWriter::spelled_member(Expr key, std::vector<SchemaId> schemas, const MemberSpelling& spelling,
+                                  bool is_text) {
   Rules& rules = json_.rules();
   const Expr begin = json_.sequence({rules.bytes(spelling.before_key), key});
   const auto other = [&](Expr value) {
@@ -92,7 +93,7 @@ Expr SchemaWriter::spelled_member(Expr key, std::vector<SchemaId> schemas, const
     if (one.values) std::erase_if(*one.values, [](const Listed& value) { return value.value->is_string(); });
     if (one.types != 0 && !(one.values && one.values->empty())) ways.push_back(other(shape(one)));
   }
-  if (const auto texts = spelled_strings(strings, spelling, !ways.empty()); texts && !texts->empty()) {
+  if (const auto texts = spelled_strings(strings, spelling, is_text); texts && !texts->empty()) {
     ways.push_back(json_.sequence(
         {begin, rules.bytes(spelling.before_string), texts->write(rules), rules.bytes(spelling.behind_string)}));
   }
@@ -101,7 +102,7 @@ Expr SchemaWriter::spelled_member(Expr key, std::vector<SchemaId> schemas, const
 
 // The strings of these shapes that can be written so; none: the shapes have no strings.
 std::optional<Language> SchemaWriter::spelled_strings(const std::vector<Shape>& shapes, const MemberSpelling& spelling,
-                                                      bool has_others) {
+                                                      bool is_text) {
   std::optional<Language> all;
   for (const Shape& one : shapes) {
     Language texts = Alternatives::strings(one, budget_);
@@ -109,14 +110,14 @@ std::optional<Language> SchemaWriter::spelled_strings(const std::vector<Shape>& 
   }
   if (!all) return std::nullopt;
   all = all->without(with_mark(spelling.end_of_string, budget_), budget_);
-  if (has_others && spelling.before_string == spelling.before_other) {
+  if (!is_text && spelling.before_string == spelling.before_other) {
     all = all->without(looks_like_json(budget_), budget_);
   }
   return all;
 }
 
 Expr SchemaWriter::key_of(const std::string& name) {
-  if (spelling_ == nullptr) return json_.rules().bytes(json_string(name));
+  if (spelled_ == nullptr) return json_.rules().bytes(json_string(name));
   const auto fits = [](char c) {
     return kLetters.find(c) != kLetters.npos || kDigits.find(c) != kDigits.npos || c == '-' || c == '.' || c == '$';
   };
@@ -128,7 +129,7 @@ Expr SchemaWriter::key_of(const std::string& name) {
 }
 
 Expr SchemaWriter::any_key(const Language* keys) {
-  if (spelling_ == nullptr) return keys != nullptr ? keys->write_json_string(json_.rules()) : json_.any_string();
+  if (spelled_ == nullptr) return keys != nullptr ? keys->write_json_string(json_.rules()) : json_.any_string();
   Rules own;
   constexpr std::uint32_t kMaxKey = 64;
   const Expr more = own.byte_set(bytes_of(kLetters) | bytes_of(kDigits));

@@ -33,6 +33,17 @@ TEST(FreeText, WithoutMarksIsEveryTextThatHoldsNone) {
   }
 }
 
+TEST(FreeText, WithoutManyMarksIsNoLargerThanTheMarks) {
+  Rules rules;
+  std::vector<std::string> names;
+  for (int i = 0; i < 128; ++i)
+    names.push_back(">>>" + std::to_string(i) + std::string(60, static_cast<char>('a' + i % 26)));
+  const std::vector<std::string_view> marks(names.begin(), names.end());
+  const Expr text = text_without(rules, marks, names);
+  EXPECT_TRUE(RulesMatch(rules, "a >>>12").whole(text));
+  EXPECT_FALSE(RulesMatch(rules, "a " + names[12]).whole(text));
+}
+
 TEST(FreeText, MayBeKeptFromABeginning) {
   Rules rules;
   const std::string_view mark = "ab";

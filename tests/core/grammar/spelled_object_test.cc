@@ -17,7 +17,8 @@ constexpr MemberSpelling kKeywords = {"", "=", "=", "", "", ", ", ""};
 
 Result<RuleId> written(Rules& rules, const std::string& schema, const MemberSpelling& spelling) {
   WriteBudget budget;
-  return spelled_object(rules, *json::parse(schema, 16), spelling, budget);
+  const auto is_text = [](std::string_view name) { return name == "to" || name == "t"; };
+  return spelled_object(rules, *json::parse(schema, 16), spelling, is_text, budget);
 }
 
 bool takes(const std::string& schema, const MemberSpelling& spelling, const std::string& text) {
@@ -77,6 +78,9 @@ TEST(SpelledObject, WritesNoStringThatIsReadAsAnotherType) {
     EXPECT_FALSE(takes(mixed, kTags, "<p=a>" + std::string(text) + "</p>")) << text;
   }
   EXPECT_TRUE(takes(mixed, kQuotes, "a:'8'")) << "the quotes tell";
+  const char* const texts = R"({"type": "object", "properties": {"t": {"type": "string"}, "u": {"type": "string"}}})";
+  EXPECT_TRUE(takes(texts, kTags, "<p=t>8</p>")) << "a reader takes it for a string";
+  EXPECT_FALSE(takes(texts, kTags, "<p=u>8</p>"));
 }
 
 TEST(SpelledObject, FollowsReferencesAndTakesOtherMembersWhereTheyAreAllowed) {

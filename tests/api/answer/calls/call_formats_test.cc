@@ -142,7 +142,7 @@ TEST_P(EveryFormat, IsReadInLinearTime) {  // marks that begin calls, again and 
                                   std::string(trimmed(syntax.begin)) + "{\"arguments\": {\"", unit + "{"}) {
     if (part.empty()) continue;
     std::string text;
-    while (text.size() < 300'000) text += part;
+    while (text.size() < 100'000) text += part;
     const auto start = std::chrono::steady_clock::now();
     parts_of(format_of(format()), {text});
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5)) << part;
@@ -283,6 +283,87 @@ const Recorded kRecorded[] = {
     {CallFormat::kMistralArgs, "[TOOL_CALLS]now[CALL_ID]abc[ARGS]{}", "[]|now{}"},
 };
 
+// Ways in which models leave the published form, and texts that are no calls.
+const Recorded kBent[] = {
+    {CallFormat::kQwen3Coder,
+     "I look.\n\n<function=get_weather>\n<parameter=city>\nOslo\n</parameter>\n</function>\n</tool_call>",
+     R"([]I look.|get_weather{"city": "Oslo"})"},
+    {CallFormat::kQwen3Coder, "<function=nobody>\n<parameter=city>", "[]<function=nobody>\n<parameter=city>"},
+    {CallFormat::kQwen3Coder,
+     "<tool_call>\n<function=get_weather>\n<parameter=list>\n[\"a</parameter>b\"]\n</parameter>\n</function>\n</"
+     "tool_call>",
+     R"([]|get_weather{"list": ["a</parameter>b"]})"},
+    {CallFormat::kQwen3Coder,
+     "<tool_call>\n<function=get_weather>\n<parameter=list>\n['a', \"b\n</parameter>\n</function>\n</tool_call>",
+     R"([]|get_weather{"list": "['a', \"b"})"},
+    {CallFormat::kGlm45, "<tool_call>now\n", "[]|now{}"},
+    {CallFormat::kGlm45, "<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Oslo</arg_value>\n",
+     R"([]|get_weather{"city": "Oslo"})"},
+    {CallFormat::kGlm45, "<tool_call>now I write a long answer", "[]<tool_call>now I write a long answer"},
+    {CallFormat::kGlm4, "now \n{\"a\": 1}", "[]now \n{\"a\": 1}"},
+    {CallFormat::kGlm4, "functions.now\n{}", "[]functions.now\n{}"},
+    {CallFormat::kGranite, "<tool_call>[{\"name\": \"now\", \"arguments\": {}}]", "[]|now{}"},
+    {CallFormat::kHermes, "<tool_call>[{\"name\": \"now\", \"arguments\": {}}]", "[]|now{}"},
+    {CallFormat::kKimiK2,
+     "<|tool_call_section_begin|><|tool_call_begin|>functions.now:0<|tool_call_argument_begin|>{}<|tool_call_end|>"
+     "<|tool_call_section_end|>ok",
+     "[]ok|now{}"},
+    {CallFormat::kKimiK2, "Hm. <|tool_call_begin|>functions.now:0<|tool_call_argument_begin|>{}<|tool_call_end|>",
+     "[]Hm.|now{}"},
+    {CallFormat::kMistralArgs, "[TOOL_CALLS]now[ARGS]{\"a\": x}[TOOL_CALLS]now[ARGS]{}", "[]|now{\"a\": x}|now{}"},
+    {CallFormat::kDeepSeekV31,
+     "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>now<｜tool▁sep｜>{\"a\"<｜tool▁calls▁end｜>so", "[]so|now{\"a\""},
+    {CallFormat::kLfm2, "<|tool_call_start|>[get_weather(city=\"a\", x=foo(1))]<|tool_call_end|>so",
+     R"([]so|get_weather{"city": "a", "x": foo(1))])"},
+    {CallFormat::kLfm2,
+     "<|tool_call_start|>[get_weather(code=\"\"\"a\n\"b\" \"\"\", city='', note=\"\")]<|tool_call_end|>",
+     R"([]|get_weather{"code": "a\n\"b\" ", "city": "", "note": ""})"},
+    {CallFormat::kFunctionary, "all\nx>>>>get_weather\n{}", "[]x>|get_weather{}"},
+    {CallFormat::kFunctionary, "all\nUse >>> here>>>now\n{}", "[]Use >>> here|now{}"},
+    {CallFormat::kFunctionary, "now\n \"a b\"", "[]|now\"a b\""},
+    {CallFormat::kHarmony, "<", "[]<"},
+    {CallFormat::kHarmony, " to=functions.now<|channel|>comm", "[]"},
+};
+
+TEST(RecordedCalls, ThatAreBentAreReadAsFarAsTheyAreCalls) {
+  for (const Recorded& one : kBent) {
+    EXPECT_EQ(said(one.format, one.text), one.expected) << one.text;
+    std::vector<std::string> bytes;
+    for (const char* c = one.text; *c != '\0'; ++c) bytes.emplace_back(1, *c);
+    EXPECT_EQ(shown(parts_of(format_of(one.format), bytes)), one.expected) << one.text;
+  }
+}
+
+TEST(RecordedCalls, OfHarmonyEndWhereAHeaderIsTooLong) {
+  for (const char* mark : {"<|channel|>", "<|start|>", " <|start|>"}) {
+    const std::string text = mark + std::string(600, 'a') + "<|channel|>final<|message|>b";
+    const AnswerParts parts = parts_of(format_of(CallFormat::kHarmony), {text});
+    EXPECT_TRUE(parts.content.starts_with(mark + std::string(500, 'a'))) << parts.content;
+    EXPECT_TRUE(parts.content.ends_with("b")) << parts.content;
+  }
+}
+
+TEST(RecordedCalls, OfKimiEndReasoningThatWasNotEnded) {
+  AnswerFormat form = format_of(CallFormat::kKimiK2, ReasoningFormat::kThinkTags);
+  form.in_reasoning = true;
+  const std::string call =
+      "<|tool_calls_section_begin|><|tool_call_begin|>functions.now:0<|tool_call_argument_begin|>{}<|tool_call_end|>"
+      "<|tool_calls_section_end|>";
+  EXPECT_EQ(shown(parts_of(form, {"Hm. " + call})), "[Hm.]|now{}");
+  EXPECT_EQ(shown(parts_of(form, {"Hm.</think>Yes. " + call})), "[Hm.]Yes.|now{}");
+}
+
+TEST(RecordedCalls, TellAToolInTheNamespaceFromOneOfItsName) {
+  const std::vector<CallableTool> tools = {callable_tool("x"), callable_tool("functions.x")};
+  AnswerFormat form;
+  form.tools = tools;
+  form.calls = CallFormat::kKimiK2;
+  for (const std::string name : {"x", "functions.x"}) {
+    const ToolCall call{name, "{}"};
+    EXPECT_EQ(shown(parts_of(form, {text_of_calls(form.calls, {&call, 1})})), "[]|" + name + "{}");
+  }
+}
+
 TEST(RecordedCalls, AreRead) {
   for (const Recorded& one : kRecorded) EXPECT_EQ(said(one.format, one.text), one.expected) << one.text;
 }
@@ -320,6 +401,16 @@ TEST(CallableTool, FollowsReferencesAsFarAsItMay) {
   EXPECT_EQ(tool.types_of("s"), kTextType);
   for (const char* name : {"l", "m", "n", "unknown"}) EXPECT_EQ(tool.types_of(name), kAnyType) << name;
   EXPECT_EQ(callable_tool("f", "[]").types_of("x"), kAnyType);
+  const CallableTool root = callable_tool("f", R"({"$ref": "#/$defs/R", "$defs": {"R": {"properties": {"s": {"type":
+      "string"}}, "allOf": [{"properties": {"n": {"type": "number"}}}], "additionalProperties": {"type": "string"}}}})");
+  EXPECT_EQ(root.types_of("s"), kTextType);
+  EXPECT_EQ(root.types_of("n"), kNumberType);
+  EXPECT_EQ(root.types_of("other"), kTextType);
+  std::string many = R"({"$defs": {"E": {"enum": [0)";
+  for (int i = 1; i < 20'000; ++i) many += "," + std::to_string(i);
+  many += R"(]}}, "properties": {)";
+  for (int i = 0; i < 5000; ++i) many += (i == 0 ? "\"p" : ",\"p") + std::to_string(i) + R"(": {"$ref": "#/$defs/E"})";
+  EXPECT_EQ(callable_tool("f", many + "}}").types_of("p4999"), kAnyType) << "there is a limit";
 }
 
 }  // namespace

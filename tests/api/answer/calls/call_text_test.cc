@@ -66,7 +66,7 @@ std::string random_text(const std::shared_ptr<const grammar::Grammar>& grammar, 
   Matcher matcher(grammar);
   std::string text;
   std::vector<std::uint32_t> mask(grammar->vocabulary().mask_words());
-  while (!matcher.only_ends() && (!matcher.complete() || random() % 3 != 0) && text.size() < 2000) {
+  while (!matcher.only_ends() && (!matcher.complete() || random() % 3 != 0) && text.size() < 800) {
     matcher.allowed(mask);
     std::vector<int> all, closing;
     for (int b = 0; b < 256; ++b) {
@@ -119,7 +119,7 @@ TEST(CallText, IsReadAsCallsAndNothingElse) {
     SCOPED_TRACE(syntax_of(form.format).parser);
     const auto grammar = compile(form, false);
     std::size_t most = 0;
-    for (int i = 0; i < 100; ++i) {
+    for (int i = 0; i < 30; ++i) {
       const std::string text = random_text(grammar, random);
       if (text.empty()) continue;
       const Emitted reported = read(form.format, text);
