@@ -176,10 +176,7 @@ Expr CallText::own_text(Rules& rules, std::span<const Tool> tools) const {
     const Expr ways[] = {in_order(rules, {rules.bytes(kFinal), text}), calls(rules, tools)};
     return rules.choice(ways);
   }
-  std::vector<std::string> recipients;
-  for (const Tool& tool : tools) recipients.push_back(std::string(kRecipientMark) + tool.name);
-  const std::vector<std::string_view> marks(recipients.begin(), recipients.end());
-  const Expr text = in_order(rules, {rules.bytes("all\n"), grammar::text_without(rules, marks)});
+  const Expr text = in_order(rules, {rules.bytes("all\n"), grammar::text_without(rules, {&kRecipientMark, 1})});
   const Expr more = in_order(rules, {rules.bytes(kRecipientMark), calls(rules, tools)});
   const Expr ways[] = {in_order(rules, {text, rules.repeat(more, 0, 1)}), calls(rules, tools)};
   return rules.choice(ways);
@@ -194,12 +191,17 @@ Expr CallText::text_with_calls(Rules& rules, std::span<const Tool> tools) const 
     if (!mark.empty()) marks.push_back(mark);
   }
   if (syntax.is_bare) {
-    std::vector<std::string> begins;
-    if (syntax.style == CallStyle::kJson) {
-      for (const Tool& tool : tools) begins.push_back(tool.name + std::string(syntax.name_end));
-    } else {
-      begins.emplace_back(syntax.is_list ? "[" : "{");
-    }
+    const auto begins = [&](Rules& own) {
+      if (syntax.style != CallStyle::kJson) return own.bytes(syntax.is_list ? "[" : "{");
+      grammar::ByteSet name;  // a word on a line of its own, then an object
+      for (int byte = 0; byte < 128; ++byte)
+        name.set(static_cast<std::size_t>(byte), is_name_char(static_cast<char>(byte)));
+      const Expr word = own.repeat(own.byte_set(name), 1, kUnbounded);
+      grammar::ByteSet blank;
+      for (const char c : std::string_view(" \t\n\r")) blank.set(static_cast<unsigned char>(c));
+      const Expr gap = own.repeat(own.byte_set(blank), 0, kUnbounded);
+      return in_order(own, {word, own.bytes(syntax.name_end), gap, own.bytes("{")});
+    };
     const Expr ways[] = {some, grammar::text_without(rules, marks, begins)};
     return rules.choice(ways);
   }
