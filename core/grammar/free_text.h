@@ -1,8 +1,8 @@
 // Rules of free text up to a mark that has a meaning: an answer before its first tool call, reasoning before its end.
 // Shape   well-formed UTF-8; may be empty.
 // Thread  any one at a time, as their Rules.
-// Fails   CHECK: a mark that is empty or has more than 64 bytes; of text_until() also one that begins as it ends ("aba"),
-//         because the place of its first occurrence would be ambiguous.
+// Fails   CHECK: a mark that is empty or has more than 64 bytes; of text_until() also one that begins as it ends
+//         ("aba"), because the place of its first occurrence would be ambiguous.
 // Source  Knuth, Morris and Pratt 1977, as a difference of regular sets (language/language.h).
 #pragma once
 

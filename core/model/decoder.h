@@ -122,7 +122,7 @@ class Decoder {
   void run(std::uint32_t index, LayerParts parts, std::uint32_t rows, backend::KvCache& cache,
            Workspace& workspace) const;
   std::pair<Input, Input> inputs_of(const Layer& layer, std::uint32_t rows, Workspace& workspace) const;
-  // What a layer's last products begin with: the norm of their rows, if there is one.
+  // The beginning of a layer's last products: the norm of their rows, if there is one.
   static backend::Before inner(const backend::Norm& norm, const backend::Buffer& rows, const Workspace& workspace);
   void attend(const Layer& layer, const Input& in, std::uint32_t rows, backend::KvCache& cache,
               Workspace& workspace) const;

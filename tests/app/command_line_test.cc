@@ -119,7 +119,8 @@ TEST(CommandLine, NamesTheCommandThatHasAFlag) {
               ElementsAre("unknown flag --max_model_len: did you mean --max-model-len?"));
   EXPECT_THAT(
       problems_of({"--port", "80"}),
-      ElementsAre("a command is required before --port: serve, generate, bench, models, inspect, build-datastore or key"));
+      ElementsAre(
+          "a command is required before --port: serve, generate, bench, models, inspect, build-datastore or key"));
 }
 
 TEST(CommandLine, TakesUnderscoresAndValuesThatBeginWithADash) {

@@ -30,7 +30,7 @@ TALKING_TEMPLATE = (
     "{%- if tools %}{{ tools | tojson }}{% endif -%}{%- if enable_thinking %}<think>{% endif -%}"
 )
 # What a Qwen template teaches, without its talk.
-HERMES = ("{%- for m in messages -%}<|{{ m.role }}|>{{ m.content or '' }}{%- for c in m.tool_calls or [] -%}"
+HERMES = ("{%- for t in tools or [] -%}{{ t.function.name }} {%- endfor -%}{%- for m in messages -%}<|{{ m.role }}|>{{ m.content or '' }}{%- for c in m.tool_calls or [] -%}"
           "<tool_call>{{ c.function | tojson }}</tool_call>{%- endfor -%}{%- endfor -%}")
 # One whose answers begin with reasoning where that is asked for.
 THINKING = "{% for m in messages %}{{ m.content }} {% endfor %}{% if enable_thinking %}<think>{% endif %}{# </think> #}"

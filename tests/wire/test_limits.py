@@ -73,7 +73,8 @@ def short_talker(tmp_path_factory):
     from conftest import Server
 
     template = tmp_path_factory.mktemp("template") / "t.jinja"
-    template.write_text("Once {{ messages[-1].content }}{% if false %}{{ tools }}<tool_call>{% endif %}")
+    template.write_text("Once {{ messages[-1].content }}{% if false %}{{ tools }}<tool_call>{% endif %}"
+                        "{% if messages | length == 3 %}{{ messages[1].tool_calls }}{% endif %}")  # else calls would be added
     running = Server("--chat-template", template, "--tool-call-parser", "hermes")
     yield running
     assert running.stop() == 0, running.log[-4000:]

@@ -2,8 +2,8 @@
 //   <parameter=city>\nOslo\n</parameter>\n<parameter=days>\n2\n</parameter>\n</function>
 //     →  {"city": "Oslo", "days": 2}
 // Shape   a value is a string if its parameter may be nothing else; it is emitted as it arrives. Any other value is
-//         emitted once it is complete: as JSON of a type that the parameter may have, else as a string. The end mark does
-//         not count inside the strings of a JSON list or object. If key_end of
+//         emitted once it is complete: as JSON of a type that the parameter may have, else as a string. The end mark
+//         does not count inside the strings of a JSON list or object. If key_end of
 //         the syntax ends with a line break, one at each end of a value belongs to the marks. A parameter that comes
 //         again is dropped, as is text between parameters.
 // Owner   one per call; borrows `syntax` and `tool`.
