@@ -1,12 +1,13 @@
-"""Forced and strict calls in the formats of models, by a real engine: what the grammar lets it write, the parser reads."""
+"""Forced and strict calls in the formats of models, by a real engine: the parser reads what the grammar allows."""
 import json
 
 import pytest
 
 from test_generic_calls import LOOK, NAMED, TALK, chat, messages, responses, sent
 
-FORMATS = ("llama3_json", "pythonic", "mistral_args", "granite", "cohere_command", "apertus", "deepseek_v3", "deepseek_v4", "kimi_k2",
-           "function_tag", "functionary_v3", "glm4", "glm45", "qwen3_coder", "seed_oss", "minimax_m2", "lfm2", "gemma4", "openai")
+FORMATS = ("llama3_json", "pythonic", "mistral_args", "granite", "cohere_command", "apertus", "deepseek_v3",
+           "deepseek_v4", "kimi_k2", "function_tag", "functionary_v3", "glm4", "glm45", "qwen3_coder", "seed_oss",
+           "minimax_m2", "lfm2", "gemma4", "openai")
 # Shows tools in few bytes, and drops calls, which the server then writes as text.
 TEMPLATE = ("{% for t in tools or [] %}{{ t.function.name }} {% endfor %}"
             "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}assistant: ")
@@ -56,6 +57,8 @@ def test_a_call_and_its_result_go_into_the_next_prompt(server):
     talk = [*TALK, {"role": "assistant", "content": None, "tool_calls": [
         {"id": "abcdef123", "type": "function", "function": {"name": "look", "arguments": '{"at": "sky"}'}}]},
         {"role": "tool", "tool_call_id": "abcdef123", "content": "blue"}]
-    prompt = sent(server, "/v1/chat/completions/render", {"messages": talk, "tools": [{"type": "function", "function": LOOK}]}).json["prompt"]
-    assert prompt.replace("looked", "").count("look") == 2 and prompt.count("sky") == 1 and prompt.count("blue") == 1, prompt
+    body = {"messages": talk, "tools": [{"type": "function", "function": LOOK}]}
+    prompt = sent(server, "/v1/chat/completions/render", body).json["prompt"]
+    assert prompt.replace("looked", "").count("look") == 2, prompt
+    assert prompt.count("sky") == 1 and prompt.count("blue") == 1, prompt
     chat(server, False, "auto", 8, talk)

@@ -25,8 +25,13 @@ constexpr Text kApertus[] = {"<|tools_prefix|>", "<|tools_suffix|>"};
 constexpr Text kDeepSeek[] = {"<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>", "<｜tool▁call▁begin｜>",
                               "<｜tool▁call▁end｜>", "<｜tool▁sep｜>"};
 constexpr Text kDsml[] = {"｜DSML｜"};
-constexpr Text kKimi[] = {"<|tool_call_section_begin|>", "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>",
-                          "<|tool_call_begin|>",         "<|tool_call_argument_begin|>", "<|tool_call_end|>"};
+constexpr Text kKimi[] = {"<|tool_call_section_begin|>",
+                          "<|tool_call_section_end|>",
+                          "<|tool_calls_section_begin|>",
+                          "<|tool_calls_section_end|>",
+                          "<|tool_call_begin|>",
+                          "<|tool_call_argument_begin|>",
+                          "<|tool_call_end|>"};
 constexpr Text kSeed[] = {"<seed:tool_call>", "</seed:tool_call>"};
 constexpr Text kMiniMax[] = {"<minimax:tool_call>", "</minimax:tool_call>"};
 constexpr Text kLfm[] = {"<|tool_call_start|>", "<|tool_call_end|>"};
@@ -67,10 +72,11 @@ constexpr CallSyntax kSyntaxes[] = {
      .between = ", ", .end = "<|python_end|>", .is_list = true, .is_bare = true, .name_end = "(", .close = ")",
      .parameter = kKeywords, .marks = kPythonTag},
     {.format = Format::kMistral, .parser = "mistral", .begin = "[TOOL_CALLS]", .between = ", ", .is_list = true,
-     .fence = "[ARGS]", .marks = kMistral},
+     .reads_names = true, .fence = "[ARGS]", .marks = kMistral},
     {.format = Format::kMistralArgs, .parser = "mistral_args", .style = Style::kJson, .begin = "[TOOL_CALLS]",
      .one_each = true, .fence = "[ARGS]", .marks = kMistral},
-    {.format = Format::kGranite, .parser = "granite", .begin = "<|tool_call|>", .other_begins = {"<tool_call>"}, .between = ", ", .is_list = true,
+    {.format = Format::kGranite, .parser = "granite", .begin = "<|tool_call|>",
+     .other_begins = {"<tool_call>"}, .between = ", ", .is_list = true,
      .marks = kPipeToolCall},
     {.format = Format::kPhi4Mini, .parser = "phi4_mini", .begin = "<|tool_call|>", .between = ", ",
      .end = "<|/tool_call|>", .is_list = true, .marks = kPipeToolCall},
@@ -104,7 +110,8 @@ constexpr CallSyntax kSyntaxes[] = {
      .close = "</｜DSML｜invoke>", .parameter = kDsmlParameter, .marks = kDsml},
     {.format = Format::kKimiK2, .parser = "kimi_k2", .style = Style::kJson, .begin = "<|tool_calls_section_begin|>",
      .other_begins = {"<|tool_call_section_begin|>", "<|tool_call_begin|>"},
-     .end = "<|tool_calls_section_end|>", .is_numbered = true, .ends_reasoning = true, .open = "<|tool_call_begin|>functions.",
+     .end = "<|tool_calls_section_end|>", .other_end = "<|tool_call_section_end|>", .is_numbered = true,
+     .ends_reasoning = true, .open = "<|tool_call_begin|>functions.",
      .name_mark = "<|tool_call_begin|>", .name_end = "<|tool_call_argument_begin|>", .close = "<|tool_call_end|>",
      .marks = kKimi},
     {.format = Format::kFunctionTag, .parser = "function_tag", .style = Style::kJson, .begin = "<function=",
@@ -116,7 +123,8 @@ constexpr CallSyntax kSyntaxes[] = {
      .end = "</tool_call>", .one_each = true, .name_end = "\n", .parameter = kArgPairs, .marks = kToolCall},
     {.format = Format::kGlm47, .parser = "glm47", .style = Style::kTagged, .begin = "<tool_call>",
      .end = "</tool_call>", .one_each = true, .parameter = kArgPairsOnALine, .marks = kToolCall},
-    {.format = Format::kQwen3Coder, .parser = "qwen3_coder", .style = Style::kTagged, .begin = "<tool_call>\n", .other_begins = {"<function="},
+    {.format = Format::kQwen3Coder, .parser = "qwen3_coder", .style = Style::kTagged, .begin = "<tool_call>\n",
+     .other_begins = {"<function="},
      .between = "\n", .end = "\n</tool_call>", .one_each = true, .open = "<function=", .name_end = ">\n",
      .close = "</function>", .parameter = kParameterLines, .marks = kToolCall},
     {.format = Format::kSeedOss, .parser = "seed_oss", .style = Style::kTagged, .begin = "<seed:tool_call>\n",

@@ -83,10 +83,12 @@ struct CallSyntax {
   std::array<std::string_view, 2> other_begins{};
   std::string_view between{};
   std::string_view end{};
+  std::string_view other_end{};  // read as well
   bool is_list = false;
   bool is_bare = false;         // an answer may be calls without `begin`
   bool one_each = false;        // every call has a section of its own
   bool is_numbered = false;     // a colon and the call's number follow the name
+  bool reads_names = false;     // kObject: calls of kJson are read, too
   bool ends_reasoning = false;  // models call from within reasoning, without its end mark
 
   std::string_view name_key = "name";            // kObject

@@ -140,7 +140,7 @@ void MarkedCalls::end_section() {
 
 bool MarkedCalls::reads_names() const {
   return syntax_.style == CallStyle::kJson || syntax_.style == CallStyle::kTagged ||
-         syntax_.style == CallStyle::kLiterals || syntax_.format == CallFormat::kMistral;
+         syntax_.style == CallStyle::kLiterals || syntax_.reads_names;
 }
 
 void MarkedCalls::take_item(char c, Deltas& out) {
@@ -244,7 +244,7 @@ const CallableTool* MarkedCalls::tool_in(std::string_view head) const {
   };
   const std::string_view name(head.begin(), std::ranges::find_if_not(head, is_name_char));
   const std::string_view behind = head.substr(name.size());
-  if (syntax_.style == CallStyle::kJson || syntax_.format == CallFormat::kMistral) {
+  if (syntax_.style == CallStyle::kJson || syntax_.reads_names) {
     const bool needs_line = begin_mark_.empty();  // a name alone would make a call of any sentence
     if (needs_line && !behind.starts_with(syntax_.name_end)) return nullptr;
     if (!fence_.empty() && !trimmed(behind).empty() && !trimmed(behind).ends_with(fence_)) return nullptr;
@@ -261,12 +261,11 @@ const CallableTool* MarkedCalls::tool_in(std::string_view head) const {
 
 void MarkedCalls::begin_arguments(const CallableTool& tool, std::string_view rest, Deltas& out) {
   tool_ = &tool;
-  arguments_ = make_arguments_reader(
-      syntax_.format == CallFormat::kMistral ? syntax_of(CallFormat::kMistralArgs) : syntax_, tool);
+  arguments_ = make_arguments_reader(syntax_.reads_names ? syntax_of(CallFormat::kMistralArgs) : syntax_, tool);
   json_.clear();
   is_certain_ = false;
   state_ = State::kArguments;
-  if (syntax_.style == CallStyle::kJson || syntax_.format == CallFormat::kMistral) {
+  if (syntax_.style == CallStyle::kJson || syntax_.reads_names) {
     is_certain_ = true;
     raw_.clear();
     out.add(Delta::Kind::kCall, tool.name, num_calls_++);
@@ -364,7 +363,7 @@ void MarkedCalls::take_behind(char c, Deltas& out) {
     if (c == '{' && !in_list_ && syntax_.style == CallStyle::kObject) return begin_object(c, out);
   }
   head_ += c;
-  const std::string_view other_end = syntax_.format == CallFormat::kKimiK2 ? "<|tool_call_section_end|>" : "";
+  const std::string_view other_end = syntax_.other_end;
   if (head_ == end_mark_ || (head_ == other_end && !other_end.empty())) return end_section();
   if (head_ == close_mark_ || head_ == fence_close_) {
     const bool is_over = head_ == close_mark_ && end_mark_.empty() && !in_list_;

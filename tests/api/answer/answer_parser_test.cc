@@ -7,39 +7,18 @@
 #include <vector>
 
 #include "api/generation/visible_text.h"
+#include "tests/api/answer/answer_reading.h"
 
 namespace quire::api::chat::answer_parser_test {
 namespace {
 
 const std::vector<CallableTool> kTools = {callable_tool("get_weather"), callable_tool("now")};
 
+using test::parts_of;
+using test::shown;
+
 AnswerFormat format_of(CallFormat calls, ReasoningFormat reasoning = ReasoningFormat::kNone) {
-  AnswerFormat form;
-  form.calls = calls;
-  form.reasoning = reasoning;
-  form.tools = kTools;
-  return form;
-}
-
-// Every delta of an answer that comes in these pieces, put together on the way as a client does.
-AnswerParts parts_of(const AnswerFormat& form, const std::vector<std::string>& pieces) {
-  AnswerParser parser(form);
-  AnswerParts parts;
-  for (const std::string& piece : pieces) {
-    Deltas deltas;
-    parser.push(piece, deltas);
-    parts.take(deltas);
-  }
-  Deltas deltas;
-  parser.finish(deltas);
-  parts.take(deltas);
-  return parts;
-}
-
-std::string shown(const AnswerParts& parts) {
-  std::string text = "[" + parts.reasoning + "]" + parts.content;
-  for (const ToolCall& call : parts.calls) text += "|" + call.name + call.arguments;
-  return text;
+  return test::format_of(kTools, calls, reasoning);
 }
 std::string said(const AnswerFormat& form, const std::string& text) { return shown(parts_of(form, {text})); }
 

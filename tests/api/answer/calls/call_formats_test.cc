@@ -8,6 +8,7 @@
 
 #include "api/answer/answer_parser.h"
 #include "api/answer/calls/call_text.h"
+#include "tests/api/answer/answer_reading.h"
 
 namespace quire::api::chat::call_formats_test {
 namespace {
@@ -18,32 +19,11 @@ constexpr const char* kSchema = R"({"type": "object", "properties": {
     "code": {"type": "string"}}})";
 const std::vector<CallableTool> kTools = {callable_tool("get_weather", kSchema), callable_tool("now")};
 
+using test::parts_of;
+using test::shown;
+
 AnswerFormat format_of(CallFormat calls, ReasoningFormat reasoning = ReasoningFormat::kNone) {
-  AnswerFormat form;
-  form.calls = calls;
-  form.reasoning = reasoning;
-  form.tools = kTools;
-  return form;
-}
-
-AnswerParts parts_of(const AnswerFormat& form, const std::vector<std::string>& pieces) {
-  AnswerParser parser(form);
-  AnswerParts parts;
-  Deltas deltas;
-  for (const std::string& piece : pieces) {
-    parser.push(piece, deltas);
-    parts.take(deltas);
-    deltas.clear();
-  }
-  parser.finish(deltas);
-  parts.take(deltas);
-  return parts;
-}
-
-std::string shown(const AnswerParts& parts) {
-  std::string text = "[" + parts.reasoning + "]" + parts.content;
-  for (const ToolCall& call : parts.calls) text += "|" + call.name + call.arguments;
-  return text;
+  return test::format_of(kTools, calls, reasoning);
 }
 std::string said(CallFormat format, const std::string& text) { return shown(parts_of(format_of(format), {text})); }
 
