@@ -5,10 +5,12 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <unordered_set>
 #include <vector>
 
+#include "core/base/check.h"
 #include "core/base/log.h"
 #include "core/base/start_error.h"
 
@@ -152,12 +154,10 @@ class CudaDevice final : public Device {
     cudaFreeHost(memory);
   }
   void upload_pinned(void* to, const void* pinned, std::size_t bytes) override {
-    make_current();
-    check("cudaMemcpyAsync", cudaMemcpyAsync(to, pinned, bytes, cudaMemcpyHostToDevice, stream_));
+    copy_by_kernel(to, pinned, bytes);
   }
   void download_pinned(void* pinned, const void* from, std::size_t bytes) override {
-    make_current();
-    check("cudaMemcpyAsync", cudaMemcpyAsync(pinned, from, bytes, cudaMemcpyDeviceToHost, stream_));
+    copy_by_kernel(pinned, from, bytes);
   }
   std::unique_ptr<Event> make_event() override {
     make_current();
@@ -232,6 +232,12 @@ class CudaDevice final : public Device {
   }
 
  private:
+  // Not by cudaMemcpyAsync: the queue would wait for another engine of the GPU, which may take it a millisecond.
+  void copy_by_kernel(void* to, const void* from, std::size_t bytes) {
+    CHECK_LE(bytes, std::numeric_limits<std::uint32_t>::max());
+    const auto count = static_cast<std::uint32_t>(bytes);
+    start(kernels().copy_bytes, {CopyBytes::blocks_for(count), 1}, CopyBytes::Args{to, from, count});
+  }
   // Loads all kernels at start. A load at first launch may wait for all that runs on the device, and so for another
   // rank's kernel that waits for this one; also, the first step of every kind would take longer.
   void load_kernels() {

@@ -253,4 +253,33 @@ struct CopyRows {
   }
 };
 
+// Copies bytes, 16 at a time, between device memory and pinned host memory. `to` and `from` are multiples of 16.
+struct CopyBytes {
+  struct Args {
+    void* to = nullptr;
+    const void* from = nullptr;
+    std::uint32_t bytes = 0;
+  };
+  static constexpr unsigned kThreads = 256;
+  static constexpr std::uint32_t kUnit = 16;
+  static constexpr std::uint32_t blocks_for(std::uint32_t bytes) {
+    return (bytes + kThreads * kUnit - 1) / (kThreads * kUnit);
+  }
+  QUIRE_DEVICE static void run(const Args& a, std::byte*) {
+    const std::uint32_t first = (block().x * kThreads + thread()) * kUnit;
+    auto* const to = static_cast<std::byte*>(a.to);
+    const auto* const from = static_cast<const std::byte*>(a.from);
+    if (first + kUnit <= a.bytes) {
+      *reinterpret_cast<Bytes16*>(to + first) = *reinterpret_cast<const Bytes16*>(from + first);
+    } else {
+      for (std::uint32_t i = first; i < a.bytes; ++i) to[i] = from[i];
+    }
+  }
+
+ private:
+  struct alignas(16) Bytes16 {
+    std::uint32_t words[4];
+  };
+};
+
 }  // namespace quire::gpu

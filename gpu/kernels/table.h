@@ -21,6 +21,7 @@ struct KernelTable {
   Entry<Add> add;
   Entry<Rescale> rescale;
   Entry<CopyRows> copy_rows;
+  Entry<CopyBytes> copy_bytes;
   LinearTable linear;
   Entry<RopeStore> rope_store;
   Entry<SetAside> set_aside;
@@ -49,7 +50,7 @@ template <typename Fill>
 KernelTable other_kernels(const Fill& fill) {
   KernelTable table;
   const auto fill_all = [&](auto&... entries) { (fill(entries), ...); };
-  fill_all(table.embed, table.norm, table.activate, table.add, table.rescale, table.copy_rows, table.rope_store,
+  fill_all(table.embed, table.norm, table.activate, table.add, table.rescale, table.copy_rows, table.copy_bytes, table.rope_store,
            table.set_aside, table.store_groups, table.copy_kv_rows, table.copy_kv_blocks, table.attend,
            table.attend_bf16, table.attend_bf16_wide, table.attend_fp8, table.attend_fp8_wide, table.attend_int8,
            table.attend_int8_wide, table.attend_int4, table.attend_int4_wide, table.merge_spans, table.prepare_rows,

@@ -2,7 +2,7 @@
 # those whose kernels are code of the host, nor warpgroups', whose bits a device has yet to prove (gpu/measure.sh
 # strict).
 file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*_test.cc)
-list(FILTER sources EXCLUDE REGEX "/(turns|linear_warpgroups)_test\\.cc$")
+list(FILTER sources EXCLUDE REGEX "/(dependent_launch|linear_warpgroups)_test\\.cc$")
 if(NOT TARGET fake_nccl)
   add_library(fake_nccl MODULE ${CMAKE_CURRENT_LIST_DIR}/parallel/fake_nccl.cc)
 endif()

@@ -337,6 +337,11 @@ class Measuring:
                                  "--model", checkpoint, *tiny], limit_s - (time.monotonic() - began))
         return body
 
+    def families(self, limit_s):
+        few = ["--tiny", "--only", "gemma2,opt-tied-without-biases-bf16"] if self.simulated else []
+        return self.program([sys.executable, HERE / "families.py", "--quire", self.build / self.server, "--device", self.args.device,
+                             "--seconds", str(0.6 * limit_s), *few], limit_s)
+
     @staticmethod
     def skip(why):
         def body(_):
@@ -361,6 +366,7 @@ class Measuring:
         self.stage("strict", 90, self.measured("strict"))
         self.stage("unit tests", 200, self.unit_tests)
         self.stage("kernels", 120, self.measured("kernels"))
+        self.stage("families", 120, self.families)
         self.stage("roofline", 120, self.roofline)
 
     def engine(self):
