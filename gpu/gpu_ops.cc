@@ -145,10 +145,12 @@ class GpuOps final : public Ops {
                       device_cast<const DeviceCache>(cache), device_cast<DeviceBuffer>(out).data());
   }
 
-  void activate(const Buffer& x, Activation kind, bool gated, std::uint32_t rows, Buffer& out) override {
-    expect_activate(x, gated, rows, out);
+  void activate(const Buffer& x, Activation kind, bool gated, std::uint32_t rows, Buffer& out,
+                const Xielu& xielu) override {
+    expect_activate(x, kind, gated, rows, out);
     start(kernels_.activate, {padded(rows), pieces(out.width(), gpu::Activate::kThreads)},
-          {device_cast<const DeviceBuffer>(x).data(), out.width(), device_cast<DeviceBuffer>(out).data(), kind, gated});
+          {device_cast<const DeviceBuffer>(x).data(), out.width(), device_cast<DeviceBuffer>(out).data(), kind, gated,
+           xielu});
   }
 
   void add(Buffer& x, const Buffer& y, float scale, std::uint32_t rows) override {
@@ -166,6 +168,12 @@ class GpuOps final : public Ops {
     CHECK_LE(rows, x.max_rows());
     start(kernels_.rescale, {padded(rows), pieces(x.width(), Rescale::kThreads)},
           {device_cast<DeviceBuffer>(x).data(), x.width(), scale, cap, nullptr, 0, 0});
+  }
+
+  void clip(Buffer& x, float limit, std::uint32_t rows) override {
+    CHECK_LE(rows, x.max_rows());
+    start(kernels_.clip, {padded(rows), pieces(x.width(), Clip::kThreads)},
+          {device_cast<DeviceBuffer>(x).data(), x.width(), limit});
   }
 
   void place(const Buffer& x, std::uint32_t rows, std::uint32_t column, Buffer& out) override {

@@ -31,6 +31,15 @@ struct HeadNorm {
   explicit operator bool() const { return static_cast<bool>(norm); }
 };
 
+// Biases of scores by position (ALiBi): StepOps::attend().
+struct PositionBias {
+  const Vector* slopes = nullptr;  // of each query head; null: no biases
+  std::uint32_t first = 0;         // index in it of the first head's (a shard's heads are later)
+  bool in_bf16 = false;            // slopes, positions and their products are rounded to bf16
+
+  explicit operator bool() const { return slopes != nullptr; }
+};
+
 struct AttentionSpec {
   std::uint32_t layer = 0;         // index of the layer in the KV cache
   std::uint32_t num_heads = 0;     // H
@@ -39,6 +48,7 @@ struct AttentionSpec {
   float scale = 1.0f;              // scores are q·k * scale
   std::uint32_t window = 0;        // a row attends to the last `window` positions, its own included; 0: all
   float softcap = 0.0f;            // scores are softcap · tanh(score / softcap); 0: as they are
+  PositionBias bias{};
   HeadNorm q_norm{};
   HeadNorm k_norm{};
   bool norms_after_rope = false;  // of q and k, which are RMS norms of each head with one scale for all then

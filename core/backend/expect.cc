@@ -143,7 +143,8 @@ void expect_linear(const Batch& batch, const Buffer& x, const WeightList& weight
     CHECK_EQ(rows, batch.num_rows());
     expect_rope_store(batch, *then->attention, out, *then->cache);
   }
-  if (const auto* then = std::get_if<ThenActivate>(&after)) expect_activate(out, then->gated, rows, *then->out);
+  if (const auto* then = std::get_if<ThenActivate>(&after))
+    expect_activate(out, then->kind, then->gated, rows, *then->out);
   if (const auto* then = std::get_if<ThenAdd>(&after)) {
     if (then->norm) expect_norm(out, then->norm, rows, out);
     expect_add(*then->x, out, rows);
@@ -186,6 +187,7 @@ void expect_attend(const Batch& batch, const AttentionSpec& spec, const Buffer& 
   expect_attention(batch, spec, shape);
   expect(qkv, batch.num_rows(), spec.qkv_width());
   expect(out, batch.num_rows(), spec.q_width());
+  if (spec.bias) CHECK_LE(std::uint64_t{spec.bias.first} + spec.num_heads, spec.bias.slopes->size());
   for (const SequenceRows& sequence : batch.sequences) {
     const std::uint32_t last = sequence.first_position + (sequence.num_rows - 1);
     CHECK_LT(last / shape.block_tokens, sequence.num_table);
@@ -202,7 +204,8 @@ void expect_attend(const Batch& batch, const AttentionSpec& spec, const Buffer& 
   }
 }
 
-void expect_activate(const Buffer& x, bool gated, std::uint32_t rows, const Buffer& out) {
+void expect_activate(const Buffer& x, Activation kind, bool gated, std::uint32_t rows, const Buffer& out) {
+  CHECK(kind != Activation::kXielu || !gated);
   CHECK(&x != &out);
   expect(x, rows, (gated ? 2 : 1) * out.width());
   expect(out, rows, out.width());

@@ -31,7 +31,7 @@ void expect_attend(const Batch& batch, const AttentionSpec& spec, const Buffer& 
                    const Buffer& out);
 void expect_norm_columns(const Buffer& x, std::uint32_t column, std::uint32_t width, std::uint32_t group,
                          const Norm& norm, std::uint32_t rows);
-void expect_activate(const Buffer& x, bool gated, std::uint32_t rows, const Buffer& out);
+void expect_activate(const Buffer& x, Activation kind, bool gated, std::uint32_t rows, const Buffer& out);
 void expect_multiply_by(const Buffer& x, const Buffer& y, std::uint32_t column, std::uint32_t rows);
 void expect_add(const Buffer& x, const Buffer& y, std::uint32_t rows);
 void expect_place(const Buffer& x, std::uint32_t rows, std::uint32_t column, const Buffer& out);

@@ -19,7 +19,8 @@ void StepOps::linear(const Buffer& x, const WeightList& weights, std::uint32_t r
 
 void StepOps::finish(Buffer& out, std::uint32_t rows, const After& after) {
   if (const auto* then = std::get_if<ThenRopeStore>(&after)) rope_store(*then->attention, out, *then->cache);
-  if (const auto* then = std::get_if<ThenActivate>(&after)) activate(out, then->kind, then->gated, rows, *then->out);
+  if (const auto* then = std::get_if<ThenActivate>(&after))
+    activate(out, then->kind, then->gated, rows, *then->out, then->xielu);
   if (const auto* then = std::get_if<ThenAdd>(&after)) {
     if (then->norm) norm(out, then->norm, rows, out);
     add(*then->x, out, then->scale, rows);

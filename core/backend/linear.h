@@ -45,12 +45,20 @@ struct ThenRopeStore {
   const AttentionSpec* attention;
   KvCache* cache;
 };
-enum class Activation : std::uint8_t { kSilu, kGeluTanh, kRelu2, kGelu, kRelu };
+enum class Activation : std::uint8_t { kSilu, kGeluTanh, kRelu2, kGelu, kRelu, kXielu };
+// Numbers of kXielu: StepOps::activate().
+struct Xielu {
+  float positive = 0.0f;  // p
+  float negative = 0.0f;  // n
+  float linear = 0.0f;    // b
+  float most = 0.0f;      // e, not above 0
+};
 // activate() into `out` [T, F]. Gated: the outputs are gate | up.
 struct ThenActivate {
   Buffer* out;
   Activation kind = Activation::kSilu;
   bool gated = true;
+  Xielu xielu{};
 };
 // The outputs are normed, if there is a norm, and added to x [T, N]: add().
 struct ThenAdd {

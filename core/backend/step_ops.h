@@ -6,7 +6,7 @@
 //   dot      acc = +0; for k ascending: acc = fma(x[k], w[k], acc). One accumulator per output.
 //   sum16    16 lane accumulators, element i into lane i mod 16, i ascending (plain add, or fma for squares);
 //            then lanes l and l+8 are added, l and l+4, l and l+2, l and l+1.
-//   exp, log, tanh ours (core/sample/math.h), the same on every instruction set.
+//   exp, expm1, log, tanh ours (core/sample/math.h), the same on every instruction set.
 //
 // Shape   T rows of the batch given to begin(); R logits rows. embed, embed_positions, rope_store, attend,
 //         gather_logits_rows and choose work on the rows of the batch; every other op on the first `rows` rows of its
@@ -80,7 +80,9 @@ class StepOps {
   // in [max(0, p-window+1), p]. K and V are read as stored and widened to f32; int4: those of the row's own group (from
   // 16·⌊p/16⌋ on) are read as before storing, so that results do not depend on the rows that came in the same step.
   // Per span s (positions [256s, 256s+256)) in which the row attends to any:
-  //   z_j = dot(q, k_j) * scale, with a softcap c then c * tanh(z_j / c);  m_s = max z_j;  e_j = exp(z_j - m_s);
+  //   z_j = dot(q, k_j) * scale, with a softcap c then c * tanh(z_j / c), with a head's slope a then
+  //   fma(a, j - p, z_j), or in bf16 fma(b, scale, z_j), b = a * bf16(j) rounded to bf16;
+  //   m_s = max z_j;  e_j = exp(z_j - m_s);
   //   l_s = sum16 by j mod 16 of e_j;  o_s = fma over j ascending of e_j·v_j.
   // Spans merge in order: m = max(M, m_s); a = exp(M - m), b = exp(m_s - m);  L = fma(L, a, l_s*b);
   //   O = fma(O, a, o_s*b); M = m (the first span is taken as it is). out = O * (1/L).
@@ -94,13 +96,17 @@ class StepOps {
   //   relu2      max(0, g)²
   //   gelu       g times the normal distribution up to g: gelu_f32() (core/sample/math.h)
   //   relu       max(0, g)
-  virtual void activate(const Buffer& x, Activation kind, bool gated, std::uint32_t rows, Buffer& out) = 0;
+  //   xielu      g > 0: fma(p * g, g, b * g);  else fma(expm1(min(e, g)) - g, n, b * g), of `xielu`'s numbers; not gated
+  virtual void activate(const Buffer& x, Activation kind, bool gated, std::uint32_t rows, Buffer& out,
+                        const Xielu& xielu = {}) = 0;
   // x[t,:] = fma(y[t,:], scale, x[t,:]): with scale 1, x + y.
   virtual void add(Buffer& x, const Buffer& y, float scale, std::uint32_t rows) = 0;
   // x[t,i] = x[t,i] * y[t, column + i].
   virtual void multiply_by(Buffer& x, const Buffer& y, std::uint32_t column, std::uint32_t rows) = 0;
   // x[t,:] = x[t,:] * scale; with a cap other than 0, cap * tanh((x[t,:] * scale) / cap).
   virtual void rescale(Buffer& x, float scale, float cap, std::uint32_t rows) = 0;
+  // x[t,i] = min(limit, max(-limit, x[t,i])); a NaN stays one.
+  virtual void clip(Buffer& x, float limit, std::uint32_t rows) = 0;
   // out[t, column + i] = x[t,i].
   virtual void place(const Buffer& x, std::uint32_t rows, std::uint32_t column, Buffer& out) = 0;
   // out[t,i] = x[t, column + i], for as many columns as `out` has.

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "core/base/check.h"
+#include "core/base/float_bits.h"
 #include "core/base/kv_constants.h"
 #include "core/cpu/share_out.h"
 
@@ -28,6 +29,22 @@ constexpr std::uint32_t packed(std::uint32_t kept, std::uint32_t j) {
   const auto before = static_cast<std::uint32_t>(std::popcount(kept & ((1u << group) - 1)));
   return before * kLanes + (kept >> group & 1u) * (j % kLanes);
 }
+
+// The groups of a span that are kept, side by side.
+class KeptGroups {
+ public:
+  explicit KeptGroups(std::uint32_t kept) {
+    for (std::uint32_t group = 0, next = 0; group < kSpanGroups; ++group) {
+      if ((kept >> group & 1u) != 0) groups_[next++] = group;
+    }
+  }
+  std::uint32_t operator[](std::uint32_t i) const { return groups_[i]; }
+
+ private:
+  std::uint32_t groups_[kSpanGroups] = {};
+};
+
+float as_bf16(float x) { return f32_of_bf16(bf16_of_f32(x)); }
 
 // f32 takes the most of the types that are stored row by row.
 std::size_t most_group_floats(std::uint32_t head_dim) {
@@ -267,11 +284,25 @@ void Attention::score(const Call& call, const AttentionUnit& unit, const Scratch
   score_groups(KvType::kF32, std::max(first_group, groups.own), last_group);
 }
 
-// Caps a row's scores if the spec says so. Returns the scale that is still to be applied.
-float Attention::scale_scores(const Call& call, float* z, Range seen) const {
-  if (call.spec.softcap == 0.0f) return call.spec.scale;
+// Caps a row's scores and adds biases, if the spec says so. Returns the scale that is still to be applied.
+float Attention::finish_scores(const Call& call, const QueryRow& row, std::uint32_t span, float* z, Range seen) const {
+  if (call.spec.softcap == 0.0f && !call.spec.bias) return call.spec.scale;
   kernels_.rescale(z + seen.first, call.spec.scale, call.spec.softcap, seen.last - seen.first);
+  if (call.spec.bias) add_biases(call, row, span, z, seen);
   return 1.0f;
+}
+
+void Attention::add_biases(const Call& call, const QueryRow& row, std::uint32_t span, float* z, Range seen) const {
+  const backend::PositionBias& bias = call.spec.bias;
+  const float slope = static_cast<const HostVector&>(*bias.slopes).data()[bias.first + row.head];
+  const KeptGroups kept(call.kept(*row.sequence, span));
+  float biases[kSpan];
+  for (std::uint32_t j = seen.first; j < seen.last; ++j) {
+    const std::uint32_t position = span * kSpan + kept[j / kLanes] * kLanes + j % kLanes;
+    biases[j] = bias.in_bf16 ? as_bf16(slope * as_bf16(static_cast<float>(position)))
+                             : -static_cast<float>(row.position - position);
+  }
+  kernels_.add(z + seen.first, biases + seen.first, bias.in_bf16 ? call.spec.scale : slope, seen.last - seen.first);
 }
 
 // Computes the softmax of a tile over the span and its sums of V, and merges them into the earlier spans' results.
@@ -283,8 +314,8 @@ void Attention::weigh(const Call& call, const AttentionUnit& unit, const Scratch
   for (std::uint32_t i = first; i < last; ++i) {
     const Range seen = call.seen(unit.rows[i], span);
     const std::uint32_t r = i - first;
-    kernels_.softmax(scratch.z + r * kSpan, seen.first, seen.last, scale_scores(call, scratch.z + r * kSpan, seen),
-                     max + r, sum + r);
+    kernels_.softmax(scratch.z + r * kSpan, seen.first, seen.last,
+                     finish_scores(call, unit.rows[i], span, scratch.z + r * kSpan, seen), max + r, sum + r);
   }
 
   std::memset(scratch.span_o, 0, (last - first) * scratch.width * sizeof(float));
@@ -354,16 +385,13 @@ void Attention::accumulate(const Call& call, const AttentionUnit& unit, const Sc
   const SequenceRows& sequence = *unit.rows[first].sequence;
   std::uint64_t* accumulated_scores =
       scratch.accumulated_scores + sequence.first_accumulated_score + std::size_t{span} * kSpanGroups;
-  std::uint32_t groups[kSpanGroups];  // groups of the span that are kept, side by side
-  for (std::uint32_t group = 0, next = 0; group < kSpanGroups; ++group) {
-    if ((call.kept(sequence, span) >> group & 1u) != 0) groups[next++] = group;
-  }
+  const KeptGroups groups(call.kept(sequence, span));
   for (std::uint32_t i = first; i < last; ++i) {
     const Range seen = call.seen(unit.rows[i], span);
     const float max = scratch.max[i];
     const float inverse = 1.0f / scratch.sum[i];
     float* z = scratch.z + (i - first) * kSpan;
-    const float scale = scale_scores(call, z, seen);
+    const float scale = finish_scores(call, unit.rows[i], span, z, seen);
     for (std::uint32_t j = seen.first; j < seen.last; ++j) z[j] = z[j] * scale - max;
     kernels_.exp_each(z + seen.first, seen.last - seen.first);
     for (std::uint32_t j = seen.first; j < seen.last; ++j) {

@@ -57,7 +57,8 @@ class Attention {
   std::uint32_t tile_end(const Call& call, const AttentionUnit& unit, std::uint32_t span, Range rows) const;
   void score(const Call& call, const AttentionUnit& unit, const Scratch& scratch, std::uint32_t span, Range rows,
              const SpanGroups& groups) const;
-  float scale_scores(const Call& call, float* z, Range seen) const;
+  float finish_scores(const Call& call, const QueryRow& row, std::uint32_t span, float* z, Range seen) const;
+  void add_biases(const Call& call, const QueryRow& row, std::uint32_t span, float* z, Range seen) const;
   void weigh(const Call& call, const AttentionUnit& unit, const Scratch& scratch, std::uint32_t span, Range rows,
              const SpanGroups& groups) const;
   void add_values(const Call& call, const Scratch& scratch, const SpanGroups& groups, Range rows, Range range) const;

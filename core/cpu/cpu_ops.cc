@@ -142,11 +142,17 @@ class CpuOps final : public Ops {
                       device_cast<HostBuffer>(out));
   }
 
-  void activate(const Buffer& x, Activation kind, bool gated, std::uint32_t rows, Buffer& out) override {
-    expect_activate(x, gated, rows, out);
+  void activate(const Buffer& x, Activation kind, bool gated, std::uint32_t rows, Buffer& out,
+                const Xielu& xielu) override {
+    expect_activate(x, kind, gated, rows, out);
     const auto& in = device_cast<const HostBuffer>(x);
     auto& activated = device_cast<HostBuffer>(out);
     const std::uint32_t width = out.width();
+    if (kind == Activation::kXielu) {
+      const float numbers[] = {xielu.positive, xielu.negative, xielu.linear, xielu.most};
+      return for_rows(team_, rows, std::size_t{width} * 4 * sizeof(float),
+                      [&](std::uint32_t row) { kernels_.xielu(in.row(row), numbers, width, activated.row(row)); });
+    }
     const auto kernel = kernels_.activate[static_cast<int>(kind)];
     for_rows(team_, rows, std::size_t{width} * 4 * sizeof(float), [&](std::uint32_t row) {
       kernel(in.row(row), gated ? in.row(row) + width : nullptr, width, activated.row(row));
@@ -174,6 +180,13 @@ class CpuOps final : public Ops {
     auto& values = device_cast<HostBuffer>(x);
     for_rows(team_, rows, std::size_t{x.width()} * 2 * sizeof(float),
              [&](std::uint32_t row) { kernels_.rescale(values.row(row), scale, cap, x.width()); });
+  }
+
+  void clip(Buffer& x, float limit, std::uint32_t rows) override {
+    CHECK_LE(rows, x.max_rows());
+    auto& values = device_cast<HostBuffer>(x);
+    for_rows(team_, rows, std::size_t{x.width()} * 2 * sizeof(float),
+             [&](std::uint32_t row) { kernels_.clip(values.row(row), limit, x.width()); });
   }
 
   void place(const Buffer& x, std::uint32_t rows, std::uint32_t column, Buffer& out) override {

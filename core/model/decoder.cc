@@ -28,7 +28,7 @@ Decoder::Decoder(backend::Ops& ops, const ModelSpec& config, const ModelFiles& f
   for (std::uint32_t index = 0; index < spec_.num_layers(); ++index) layers_.push_back(make_layer(index));
   final_norm_ = norm_of(spec_.final_norm, Role::kFinalNorm, spec_.hidden);
   if (spec_.embedding_norm) {
-    embedding_norm_ = {ones(spec_.hidden), spec_.embedding_norm->eps, spec_.embedding_norm->kind};
+    embedding_norm_ = norm_of(*spec_.embedding_norm, Role::kEmbeddingNorm, spec_.hidden);
   }
   if (spec_.per_layer) {
     per_layer_projection_norm_ = norm_of(spec_.final_norm, Role::kPerLayerProjectionNorm, spec_.per_layer->width);
@@ -62,6 +62,8 @@ Layer Decoder::make_layer(std::uint32_t index) {
   if (spec.scaled) layer.scale = weights_.number(Role::kLayerScale, index);
   layer.activation = spec.mlp.activation;
   layer.gated = spec.mlp.gated;
+  if (spec.mlp.activation == backend::Activation::kXielu) layer.xielu = xielu_of(index);
+  layer.qkv_clip = spec.attention.qkv_clip;
   return layer;
 }
 
@@ -81,6 +83,7 @@ backend::AttentionSpec Decoder::make_attention(std::uint32_t index) {
   if (spec.v_norm) attention.v_norm.norm = {ones(spec.head_dim), spec.v_norm->norm.eps, spec.v_norm->norm.kind};
   attention.stores = !spec.kv_source;
   attention.rope = rope_of(spec);
+  if (spec.alibi) attention.bias = {slopes(*spec.alibi, spec.num_heads), 0, spec.alibi->in_bf16};
   if (spec.q_scale) attention.q_scale = position_scale(*spec.q_scale);
   return attention;
 }
@@ -106,6 +109,24 @@ const backend::Vector* Decoder::position_scale(const PositionScale& scale) {
   }
   position_scales_.emplace_back(scale, ops_.upload(values));
   return position_scales_.back().second.get();
+}
+
+const backend::Vector* Decoder::slopes(const AlibiSpec& alibi, std::uint32_t num_heads) {
+  for (const auto& [known, vector] : slopes_) {
+    if (known == alibi && vector->size() == num_heads) return vector.get();
+  }
+  slopes_.emplace_back(alibi, ops_.upload(alibi.slopes(num_heads)));
+  return slopes_.back().second.get();
+}
+
+// The checkpoint has the logarithms of e^p - 1 and e^(n - b) - 1.
+backend::Xielu Decoder::xielu_of(std::uint32_t layer) const {
+  const auto softplus = [&](Role role) {
+    return static_cast<float>(rope_math::log(1.0 + rope_math::exp(double{weights_.number(role, layer)})));
+  };
+  const float linear = weights_.number(Role::kXieluLinear, layer);
+  return {softplus(Role::kXieluPositive), linear + softplus(Role::kXieluNegative), linear,
+          std::min(0.0f, weights_.number(Role::kXieluMost, layer))};
 }
 
 const backend::Vector* Decoder::ones(std::uint32_t size) {
@@ -277,7 +298,13 @@ void Decoder::attend(const Layer& layer, const Input& in, std::uint32_t rows, ba
                      Workspace& workspace) const {
   backend::Buffer& qkv = workspace.qkv.of(layer.attention.qkv_width());
   backend::Buffer& attention = workspace.attention.of(layer.attention.q_width());
-  ops_.linear(*in.rows, layer.qkv, rows, qkv, in.before, ThenRopeStore{&layer.attention, &cache});
+  if (layer.qkv_clip == 0.0f) {
+    ops_.linear(*in.rows, layer.qkv, rows, qkv, in.before, ThenRopeStore{&layer.attention, &cache});
+  } else {
+    ops_.linear(*in.rows, layer.qkv, rows, qkv, in.before);
+    ops_.clip(qkv, layer.qkv_clip, rows);
+    ops_.rope_store(layer.attention, qkv, cache);
+  }
   ops_.attend(layer.attention, qkv, cache, attention);
   ops_.linear(attention, layer.out, rows, *workspace.product, inner(layer.attention_inner_norm, attention, workspace),
               ThenAdd{workspace.x.get(), layer.residual_scale, layer.attention_norm});
@@ -286,7 +313,7 @@ void Decoder::attend(const Layer& layer, const Input& in, std::uint32_t rows, ba
 void Decoder::feed_forward(const Layer& layer, const Input& in, std::uint32_t rows, Workspace& workspace) const {
   backend::Buffer& activated = workspace.activated.of(layer.down[0].k());
   ops_.linear(*in.rows, layer.gate_up, rows, workspace.gate_up.of(layer.gate_up.n()), in.before,
-              ThenActivate{&activated, layer.activation, layer.gated});
+              ThenActivate{&activated, layer.activation, layer.gated, layer.xielu});
   ops_.linear(activated, layer.down, rows, *workspace.product, inner(layer.mlp_inner_norm, activated, workspace),
               ThenAdd{workspace.x.get(), layer.residual_scale, layer.mlp_out_norm});
 }

@@ -111,6 +111,8 @@ class Decoder {
   backend::AttentionSpec make_attention(std::uint32_t index);
   const backend::RopeTable* rope_of(const AttentionLayer& attention);
   const backend::Vector* position_scale(const PositionScale& scale);
+  const backend::Vector* slopes(const AlibiSpec& alibi, std::uint32_t num_heads);
+  backend::Xielu xielu_of(std::uint32_t layer) const;
   const backend::Vector* ones(std::uint32_t size);
   // `width`: of a norm without a scale in the checkpoint.
   backend::Norm norm_of(const NormSpec& norm, Role role, std::uint32_t width, std::uint32_t layer = Weights::kTop);
@@ -136,12 +138,13 @@ class Decoder {
   std::uint32_t max_model_len_;
   std::vector<std::unique_ptr<backend::RopeTable>> ropes_;  // [spec_.ropes]; null until a layer has it
   std::vector<std::pair<PositionScale, std::unique_ptr<backend::Vector>>> position_scales_;
+  std::vector<std::pair<AlibiSpec, std::unique_ptr<backend::Vector>>> slopes_;
   std::vector<std::unique_ptr<backend::Vector>> ones_;
   Weights weights_;
   backend::Format weight_format_;
   std::vector<Layer> layers_;  // [L] borrows the tables and weights_
   backend::Norm final_norm_;
-  backend::Norm embedding_norm_;             // no scale: the model has none
+  backend::Norm embedding_norm_;             // no scale: the model has no such norm
   backend::Norm per_layer_projection_norm_;  // [P] likewise
 };
 

@@ -28,6 +28,8 @@ struct Layer {
   float scale = 1.0f;                  // of the layer's output
   backend::Activation activation = backend::Activation::kSilu;
   bool gated = true;
+  backend::Xielu xielu{};
+  float qkv_clip = 0.0f;
 };
 
 }  // namespace quire::model

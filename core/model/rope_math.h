@@ -1,5 +1,5 @@
 // sin, cos, log, exp and pow in double from + - * / and fma alone: the same bits on every machine, no libm. Used for
-// RoPE tables only. About 1e-15 accurate: all but rare near-ties round to the same f32 as exact arithmetic
+// what loading computes: RoPE tables, slopes of ALiBi. About 1e-15 accurate: all but rare near-ties round to the same f32 as exact arithmetic
 // (tests/core/model/rope_math_test.cc measures against long double).
 // Thread  any; pure.
 // Source  Cody and Waite's two-constant range reduction with fma (Muller et al., Handbook of Floating-Point Arithmetic,

@@ -1,10 +1,13 @@
 #include "core/model/spec.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
+#include "core/base/float_bits.h"
 #include "core/model/rope.h"
 #include "core/model/rope_config.h"
+#include "core/model/rope_math.h"
 
 namespace quire::model {
 namespace {
@@ -36,7 +39,7 @@ const char* name_of(Placement placement) {
   return kNames[static_cast<int>(placement)];
 }
 const char* name_of(backend::Activation activation) {
-  constexpr const char* kNames[] = {"silu", "gelu_tanh", "relu2", "gelu", "relu"};
+  constexpr const char* kNames[] = {"silu", "gelu_tanh", "relu2", "gelu", "relu", "xielu"};
   return kNames[static_cast<int>(activation)];
 }
 const char* name_of(HeadNormSpec::Over over) {
@@ -94,6 +97,8 @@ std::string traits_of(const LayerSpec& layer) {
   if (attention.v_is_k) text += " v=k";
   if (attention.kv_source) text += " kv_of=" + std::to_string(*attention.kv_source);
   if (attention.interleaved) text += " interleaved";
+  if (attention.alibi) text += " alibi=" + shortest(attention.alibi->max) + (attention.alibi->in_bf16 ? ":bf16" : "");
+  if (attention.qkv_clip != 0.0f) text += " qkv_clip=" + shortest(attention.qkv_clip);
   if (attention.q_scale) {
     text += " q_scale=" + shortest(attention.q_scale->beta) + ":" + std::to_string(attention.q_scale->original);
   }
@@ -144,6 +149,18 @@ std::string tables_of(const ModelSpec& spec) {
 
 }  // namespace
 
+std::vector<float> AlibiSpec::slopes(std::uint32_t num_heads) const {
+  const std::uint32_t power = std::bit_floor(num_heads);
+  const auto slope = [&](std::uint32_t i, std::uint32_t of) {
+    const auto exact = static_cast<float>(rope_math::pow(2.0, -max * i / of));
+    return in_bf16 ? f32_of_bf16(bf16_of_f32(exact)) : exact;
+  };
+  std::vector<float> slopes;
+  for (std::uint32_t i = 1; i <= power; ++i) slopes.push_back(slope(i, power));
+  for (std::uint32_t i = 1; slopes.size() < num_heads; i += 2) slopes.push_back(slope(i, 2 * power));
+  return slopes;
+}
+
 std::vector<std::uint32_t> ModelSpec::windows() const {
   std::vector<std::uint32_t> windows;
   for (const LayerSpec& layer : layers) windows.push_back(layer.attention.window);
@@ -157,7 +174,8 @@ void ModelSpec::serve_up_to(std::uint32_t positions) {
 }
 
 std::uint32_t ModelSpec::max_model_len() const {
-  double most = position_embedding ? max_positions : kMaxRopePositions;
+  const auto biased = [](const LayerSpec& layer) { return layer.attention.alibi.has_value(); };
+  double most = position_embedding || std::ranges::any_of(layers, biased) ? max_positions : kMaxRopePositions;
   for (const RopeConfig& rope : ropes) {
     double positions = max_positions;
     if (rope.kind == RopeKind::kLinear) positions *= rope.factor;

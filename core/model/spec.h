@@ -79,6 +79,16 @@ struct PositionScale {
   bool operator==(const PositionScale&) const = default;
 };
 
+// Biases of scores by position (ALiBi): StepOps::attend(). Head i of n, n a power of two, has the slope
+// 2^(-max·(i+1)/n); of other numbers, the heads that the power below does not have take every other slope of twice it.
+struct AlibiSpec {
+  double max = 8.0;
+  bool in_bf16 = false;
+  bool operator==(const AlibiSpec&) const = default;
+
+  std::vector<float> slopes(std::uint32_t num_heads) const;
+};
+
 struct AttentionLayer {
   static constexpr std::uint32_t kNoRope = ~0u;
   std::uint32_t num_heads = 0;     // H
@@ -98,6 +108,8 @@ struct AttentionLayer {
   // The layer whose K and V this one reads: it has q alone.
   std::optional<std::uint32_t> kv_source{};
   std::optional<PositionScale> q_scale{};
+  std::optional<AlibiSpec> alibi{};
+  float qkv_clip = 0.0f;  // q, k and v are first clipped to it; 0: not at all
   bool qkv_bias = false;
   bool out_bias = false;
   bool operator==(const AttentionLayer&) const = default;
@@ -170,12 +182,14 @@ struct TensorNames {
   std::string per_layer_out = "per_layer_projection";
   std::string per_layer_norm = "post_per_layer_input_norm";
   std::string scale = "layer_scalar";  // its whole name
+  std::string xielu = "mlp.act_fn";    // below it, whole names: alpha_p, alpha_n, beta, eps
   // At the top.
   std::string per_layer_embedding = "embed_tokens_per_layer";
   std::string per_layer_projection = "per_layer_model_projection";
   std::string per_layer_projection_norm = "per_layer_projection_norm";
   std::string prefix = "model.";
   std::string embedding = "embed_tokens";
+  std::string embedding_norm{};
   std::string layers = "layers";
   std::string positions{};
   std::string final_norm = "norm";
@@ -199,8 +213,8 @@ struct ModelSpec {
   float embedding_scale = 1.0f;
   std::vector<RopeConfig> ropes;  // tables that layers name; may be empty
   std::optional<PositionEmbedding> position_embedding{};
-  std::optional<NormSpec> embedding_norm{};  // without a scale
-  std::vector<LayerSpec> layers;             // [L], at least one
+  std::optional<NormSpec> embedding_norm{};
+  std::vector<LayerSpec> layers;  // [L], at least one
   std::optional<PerLayerEmbedding> per_layer{};
   NormSpec final_norm{};
   float norm_offset = 0.0f;      // is added to the stored scale of every norm: 1 for norms that multiply by 1 + w

@@ -32,6 +32,9 @@ class Builder {
       const std::uint64_t positions = std::uint64_t{spec_.max_positions} + spec_.position_embedding->offset;
       matrix(Role::kPositionEmbedding, {part(names_.prefix + names_.positions, {positions, hidden})}, false);
     }
+    if (spec_.embedding_norm) {
+      norm(Role::kEmbeddingNorm, names_.prefix + names_.embedding_norm, *spec_.embedding_norm, hidden);
+    }
     if (spec_.per_layer) add_per_layer_embedding();
     for (layer_ = 0; layer_ < spec_.num_layers(); ++layer_) add_layer(spec_.layers[layer_]);
     layer_ = TensorEntry::kTop;
@@ -223,7 +226,18 @@ class Builder {
       parts.push_back(part(in_layer(names_.up), {width, spec_.hidden}));
     }
     matrix(Role::kGateUp, std::move(parts), mlp.bias);
+    if (mlp.activation == backend::Activation::kXielu) add_xielu();
     matrix(Role::kDown, {part(in_layer(names_.down), {spec_.hidden, width})}, mlp.bias);
+  }
+
+  void add_xielu() {
+    const auto number = [&](Role role, const char* name, std::vector<std::uint64_t> shape) {
+      add(role, Kind::kNumber, {{.name = in_layer(names_.xielu) + "." + name, .shape = std::move(shape)}});
+    };
+    number(Role::kXieluPositive, "alpha_p", {1});
+    number(Role::kXieluNegative, "alpha_n", {1});
+    number(Role::kXieluLinear, "beta", {});
+    number(Role::kXieluMost, "eps", {});
   }
 
   const ModelSpec& spec_;

@@ -17,8 +17,9 @@ namespace quire::model {
 enum class Role : std::uint8_t {
   kEmbedding,          // [V, E]
   kPositionEmbedding,  // [max_positions + offset, E]
-  kInputNorm,          // before attention, and before the MLP of a parallel layer
-  kQkv,                // [(H + 2G)·D, E]
+  kEmbeddingNorm,
+  kInputNorm,  // before attention, and before the MLP of a parallel layer
+  kQkv,        // [(H + 2G)·D, E]
   kQNorm,
   kKNorm,
   kAttentionInnerNorm,  // [H·D] before kOut
@@ -30,6 +31,10 @@ enum class Role : std::uint8_t {
   kDown,                // [E, F]
   kMlpOutNorm,          // after the MLP
   kLayerScale,          // one number
+  kXieluPositive,       // one number, as are the next three
+  kXieluNegative,
+  kXieluLinear,
+  kXieluMost,
   kFinalNorm,
   kHead,  // [V, E]
   // PerLayerEmbedding
@@ -64,7 +69,7 @@ struct TensorPart {
 };
 
 struct TensorEntry {
-  enum class Kind : std::uint8_t { kMatrix, kVector, kBias, kNumber };  // kBias: of a norm; kNumber: [1]
+  enum class Kind : std::uint8_t { kMatrix, kVector, kBias, kNumber };  // kBias: of a norm; kNumber: [1] or []
   static constexpr std::uint32_t kTop = ~0u;
 
   Role role = Role::kEmbedding;

@@ -43,7 +43,8 @@ inline constexpr float kGeluC7 = 0x1.122954p-15f;
 inline constexpr float kGeluC8 = -0x1.dc2434p-19f;
 inline constexpr float kGeluC9 = 0x1.4cc2ccp-23f;
 
-inline constexpr float kTanhHighest = 9.0f;  // tanh of it rounds to 1
+inline constexpr float kExpm1Highest = 88.0f;  // x is clamped to it
+inline constexpr float kTanhHighest = 9.0f;    // tanh of it rounds to 1
 
 inline constexpr float kLogSmallestNormal = 0x1p-126f;
 inline constexpr float kLogLift = 0x1p+23f;  // makes a subnormal normal, exactly

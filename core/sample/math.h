@@ -4,6 +4,7 @@
 //         x86's minps and maxps are: with x as the second operand a NaN passes through. Integers wrap; >> keeps the
 //         sign. The payload of a NaN is not guaranteed.
 // Range   exp: NaN -> NaN; x <= -104 -> +0; exp(0) = 1; small results are subnormal; overflow -> +inf.
+//         expm1: NaN -> NaN; x <= -18 -> -1; x is taken as at most 88.
 //         tanh: NaN -> NaN; |x| >= 9 -> 1 with its sign; 0 -> 0.
 //         gelu, x times the normal distribution up to x: NaN -> NaN; +inf -> +inf; x <= -15 -> -0.
 //         log: NaN and x < 0 -> NaN; +-0 -> -inf; 1 -> +0; +inf -> +inf; subnormals are not flushed to zero.
@@ -71,11 +72,8 @@ constexpr float gelu_f32(float x) {
   return __builtin_fmaf(-0.5f * s, tail, 0.0f > x ? 0.0f : x);
 }
 
-// (e^2x - 1) / (e^2x + 1), where e^2x - 1 = 2^n (e^r - 1) + (2^n - 1): accurate near 0, where n is 0.
-constexpr float tanh_f32(float x) {
-  x = -kTanhHighest > x ? -kTanhHighest : x;
-  x = kTanhHighest < x ? kTanhHighest : x;
-  const float y = x + x;
+// e^y - 1 = 2^n (e^r - 1) + (2^n - 1), which is accurate near 0, where n is 0; y in [kExpLowest, kExpm1Highest].
+constexpr float expm1_near_f32(float y) {
   const float t = __builtin_fmaf(y, kExpLog2E, kExpMagic);
   const float n = t - kExpMagic;
   const float r = __builtin_fmaf(n, -kExpLn2Low, __builtin_fmaf(n, -kExpLn2High, y));
@@ -85,7 +83,19 @@ constexpr float tanh_f32(float x) {
   p = __builtin_fmaf(p, r, kExpC2);
   p = __builtin_fmaf(p, r, 1.0f);
   const float power = times_power_of_two_f32(1.0f, t);
-  const float q = __builtin_fmaf(power, p * r, power - 1.0f);
+  return __builtin_fmaf(power, p * r, power - 1.0f);
+}
+
+constexpr float expm1_f32(float x) {
+  x = kExpLowest > x ? kExpLowest : x;
+  return expm1_near_f32(kExpm1Highest < x ? kExpm1Highest : x);
+}
+
+// (e^2x - 1) / (e^2x + 1).
+constexpr float tanh_f32(float x) {
+  x = -kTanhHighest > x ? -kTanhHighest : x;
+  x = kTanhHighest < x ? kTanhHighest : x;
+  const float q = expm1_near_f32(x + x);
   return q / (q + 2.0f);
 }
 

@@ -99,7 +99,8 @@ struct Attend {
       const std::byte* group = a.kv.group(kv_head, slot);
       for (std::uint32_t d = 0; d < spec.head_dim; ++d) z = fma(work.q[d], stored_k(a.kv.layout, group, slot, d), z);
     }
-    work.z[thread()] = spec.softcap == 0.0f ? z * spec.scale : spec.capped(z * spec.scale);
+    z = z * spec.scale;
+    work.z[thread()] = spec.finishes_scores() ? spec.finished(z, head, row.position, position) : z;
     return true;
   }
 

@@ -1,7 +1,7 @@
 // Attention over the paged cache by the tensor cores, for K and V in bf16, fp8, int8 and int4. Rows, heads and spans
 // are those of core/backend/step_ops.h; q, and the softmax weights that V is multiplied by, are rounded to bf16:
 //   s_j = K_j · q, tiles of 16 dimensions ascending in one chain;  z_j = s_j * scale (int8: (s_j * K's scale) * scale),
-//   with a softcap c then c · tanh(z_j / c)
+//   with a softcap c then c · tanh(z_j / c), with a slope then with its bias (step_ops.h)
 //   m_s = max z_j;  e_j = exp_near(z_j - m_s) (softmax.h);  l_s = sum16 by j mod 16 of e_j
 //   o_s = V · p, groups of 16 positions ascending in one chain, p_j = bf16(e_j) (int8: bf16(e_j * V's scale))
 //   int4: K and V are code · step + lowest rounded to bf16; those of the row's own group are the values before storing,
@@ -62,8 +62,8 @@ struct AttendTiles {
       sync_block();
       score(call);
       sync_block();
-      if (a.spec.softcap != 0.0f) {
-        cap_scores(call);
+      if (a.spec.finishes_scores()) {
+        finish_scores(call);
         sync_block();
       }
       if (a.accumulated_scores != nullptr) {
@@ -128,11 +128,12 @@ struct AttendTiles {
     }
   }
 
-  // One thread per position.
-  QUIRE_DEVICE static void cap_scores(const Call& call) {
+  // One thread per position; the score of one that a column does not see does not matter.
+  QUIRE_DEVICE static void finish_scores(const Call& call) {
+    const std::uint32_t position = call.start(0) + thread();
     QUIRE_ROLLED for (unsigned column = 0; column < call.unit.num_queries; ++column) {
       float& z = call.work.score(column, thread());
-      z = call.a.spec.capped(z);
+      z = call.a.spec.finished(z, call.work.head[column], call.work.position[column], position);
     }
   }
 

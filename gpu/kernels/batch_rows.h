@@ -41,6 +41,8 @@ struct AttentionView {
   float scale = 1.0f;
   std::uint32_t window = 0;
   float softcap = 0.0f;
+  const float* slopes = nullptr;  // [H] ALiBi; null: no biases
+  bool biases_in_bf16 = false;
   NormView q_norm;
   NormView k_norm;
   bool norms_after_rope = false;
@@ -51,8 +53,15 @@ struct AttentionView {
   bool stores = true;              // false: qkv is q alone
 
   QUIRE_DEVICE std::uint32_t width() const { return (num_heads + (stores ? 2 * num_kv_heads : 0)) * head_dim; }
-  // A score by softcap, which is not 0.
-  QUIRE_DEVICE float capped(float z) const { return softcap * sample::tanh_f32(quotient(z, softcap)); }
+  QUIRE_DEVICE bool finishes_scores() const { return softcap != 0.0f || slopes != nullptr; }
+  // The scaled score of a head's row at one position and of K at another, which the row sees: capped, and with its bias.
+  QUIRE_DEVICE float finished(float z, std::uint32_t head, std::uint32_t row_position, std::uint32_t position) const {
+    if (softcap != 0.0f) z = softcap * sample::tanh_f32(quotient(z, softcap));
+    if (slopes == nullptr) return z;
+    if (!biases_in_bf16) return fma(slopes[head], -static_cast<float>(row_position - position), z);
+    return fma(as_bf16(slopes[head] * as_bf16(static_cast<float>(position))), scale, z);
+  }
+  QUIRE_DEVICE static float as_bf16(float x) { return f32_of_bits(std::uint32_t{bf16_of_f32(x)} << 16); }
   QUIRE_DEVICE std::uint32_t heads_of_group() const { return num_heads / num_kv_heads; }
   QUIRE_DEVICE std::uint32_t k_column(std::uint32_t kv_head) const { return (num_heads + kv_head) * head_dim; }
   QUIRE_DEVICE std::uint32_t v_column(std::uint32_t kv_head) const {

@@ -172,6 +172,12 @@ QUIRE_DEVICE float activated(backend::Activation kind, float gate) {
   return quotient(gate, 1.0f + sample::exp_f32(-w));
 }
 
+QUIRE_DEVICE float xielu(const backend::Xielu& numbers, float x) {
+  const float line = numbers.linear * x;
+  if (x > 0.0f) return fma(numbers.positive * x, x, line);
+  return fma(sample::expm1_f32(numbers.most < x ? numbers.most : x) - x, numbers.negative, line);
+}
+
 struct Activate {
   struct Args {
     const float* x = nullptr;  // [rows, width], or gated [rows, 2 width]
@@ -179,6 +185,7 @@ struct Activate {
     float* out = nullptr;
     backend::Activation kind = backend::Activation::kSilu;
     bool gated = true;
+    backend::Xielu numbers{};
   };
   static constexpr unsigned kThreads = 256;
   QUIRE_DEVICE static void run(const Args& a, std::byte*) {
@@ -186,7 +193,7 @@ struct Activate {
     const std::uint32_t i = block().y * kThreads + thread();
     if (i >= a.width) return;
     const float* x = a.x + row * (a.gated ? 2 : 1) * a.width;
-    const float y = activated(a.kind, x[i]);
+    const float y = a.kind == backend::Activation::kXielu ? xielu(a.numbers, x[i]) : activated(a.kind, x[i]);
     a.out[row * a.width + i] = a.gated ? y * x[a.width + i] : y;
   }
 };
@@ -229,6 +236,22 @@ struct Rescale {
     }
     const float z = x * a.scale;
     x = a.cap == 0.0f ? z : a.cap * sample::tanh_f32(quotient(z, a.cap));
+  }
+};
+
+struct Clip {
+  struct Args {
+    float* x = nullptr;
+    std::uint32_t width = 0;
+    float limit = 0.0f;
+  };
+  static constexpr unsigned kThreads = 256;
+  QUIRE_DEVICE static void run(const Args& a, std::byte*) {
+    const std::uint32_t i = block().y * kThreads + thread();
+    if (i >= a.width) return;
+    float& x = a.x[std::size_t{block().x} * a.width + i];
+    const float raised = -a.limit > x ? -a.limit : x;
+    x = a.limit < raised ? a.limit : raised;
   }
 };
 

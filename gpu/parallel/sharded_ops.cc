@@ -136,10 +136,11 @@ class ShardedOps final : public Ops {
     on_each([&](std::uint32_t r) { ranks_[r]->attend(of_rank(spec, r), rows.part(r), kv(cache, r), to.part(r)); });
     gather(to, columns_of_rank(spec.q_width()), batch_.num_rows());
   }
-  void activate(const Buffer& x, Activation kind, bool gated, std::uint32_t rows, Buffer& out) override {
+  void activate(const Buffer& x, Activation kind, bool gated, std::uint32_t rows, Buffer& out,
+                const Xielu& xielu) override {
     const auto& in = whole(x);
     auto& to = made_whole(out);
-    on_each([&](std::uint32_t r) { ranks_[r]->activate(in.whole(r), kind, gated, rows, to.whole(r)); });
+    on_each([&](std::uint32_t r) { ranks_[r]->activate(in.whole(r), kind, gated, rows, to.whole(r), xielu); });
   }
   void add(Buffer& x, const Buffer& y, float scale, std::uint32_t rows) override {
     const auto& to = whole(x);
@@ -154,6 +155,10 @@ class ShardedOps final : public Ops {
   void rescale(Buffer& x, float scale, float cap, std::uint32_t rows) override {
     const auto& to = whole(x);
     on_each([&](std::uint32_t r) { ranks_[r]->rescale(to.whole(r), scale, cap, rows); });
+  }
+  void clip(Buffer& x, float limit, std::uint32_t rows) override {
+    const auto& to = whole(x);
+    on_each([&](std::uint32_t r) { ranks_[r]->clip(to.whole(r), limit, rows); });
   }
   void place(const Buffer& x, std::uint32_t rows, std::uint32_t column, Buffer& out) override {
     const auto& from = whole(x);
@@ -269,6 +274,8 @@ class ShardedOps final : public Ops {
     shard.q_norm = of_rank(spec.q_norm, shard.q_width(), r);
     shard.k_norm = of_rank(spec.k_norm, shard.kv_width(), r);
     shard.v_norm = of_rank(spec.v_norm, shard.kv_width(), r);
+    if (spec.bias)
+      shard.bias = {&vector(*spec.bias.slopes, r), spec.bias.first + r * shard.num_heads, spec.bias.in_bf16};
     if (spec.q_scale != nullptr) shard.q_scale = &vector(*spec.q_scale, r);
     if (spec.rope != nullptr) shard.rope = &device_cast<const ShardedRope>(*spec.rope).of(r);
     return shard;

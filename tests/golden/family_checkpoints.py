@@ -48,7 +48,7 @@ LONGROPE = {"rope_type": "longrope", "rope_theta": 1e4, "short_factor": [1.0] * 
             "long_factor": [2.0] * 3 + [4.0] * 3 + [9.0] * 2}
 UNIT_OFFSET_NORMS = ("gemma", "gemma2", "gemma3_text", "vaultgemma", "nemotron")  # these multiply by 1 + w
 UNGATED = ("starcoder2", "arcee", "nanochat", "nemotron", "phi", "gpt_neox", "gptj", "falcon", "gpt2", "gpt_bigcode",
-           "opt")  # MLPs without a gate
+           "opt", "bloom", "mpt", "apertus")  # MLPs without a gate
 DOWN = ("down_proj.weight", "c_proj.weight", "fc2.weight", "fc_out.weight", "dense_4h_to_h.weight")
 OUT = ("o_proj", "dense.weight", "out_proj")  # behind attention
 GEMMA_NORMS = ("post_attention_layernorm", "post_feedforward_layernorm", "post_per_layer_input_norm")
@@ -399,6 +399,7 @@ CONFIGURATIONS = {
         "llama", dict(rms_norm_eps=1e-2), {"theta": theta(3e4), "eps": {"rms_norm_eps": 5e-3}},
         wrapper="SmolVLMForConditionalGeneration"),
     "olmo": Tiny("olmo", dict(attention_bias=True), {"theta": theta(3e4)}),
+    "olmo-clipped": Tiny("olmo", dict(clip_qkv=0.9, num_hidden_layers=5), {"clip": {"clip_qkv": None}}),
     "olmo-hub-bf16": Tiny(
         "olmo", dict(num_key_value_heads=4, num_hidden_layers=5, tie_word_embeddings=True), {"theta": {"rope_theta": 3e4}},
         spelling={"rope_parameters": ABSENT, "rope_theta": 1e4, "num_key_value_heads": ABSENT, "clip_qkv": None},
@@ -463,6 +464,40 @@ CONFIGURATIONS = {
     "falcon-sequential-many-heads": Tiny(
         "falcon", dict(multi_query=False, parallel_attn=False, bias=True, tie_word_embeddings=False),
                                          {"theta": theta(3e4)}),
+    "falcon-alibi": Tiny(
+        "falcon", dict(alibi=True, multi_query=False, parallel_attn=False, bias=True, num_hidden_layers=6,
+                       tie_word_embeddings=False),
+        {"rope": {"alibi": False}}),
+    "falcon-alibi-six-heads-bf16": Tiny(
+        "falcon", dict(alibi=True, num_attention_heads=6, hidden_size=96, multi_query=True, num_hidden_layers=6),
+        {"rope": {"alibi": False}}, dtype="bfloat16"),
+    "bloom": Tiny(
+        "bloom", dict(layer_norm_epsilon=1e-2, num_hidden_layers=5, tie_word_embeddings=False),
+        {"eps": {"layer_norm_epsilon": 5e-3},
+         "residual behind the norm": {"apply_residual_connection_post_layernorm": True}}),
+    "bloom-six-heads-hub-bf16": Tiny(
+        "bloom", dict(num_attention_heads=6, hidden_size=96, num_hidden_layers=7),
+        {"residual behind the norm": {"apply_residual_connection_post_layernorm": True}},
+        spelling={"hidden_size": ABSENT, "n_embed": 96, "seq_length": 512}, dtype="bfloat16"),
+    "mpt": Tiny(
+        "mpt", dict(layer_norm_epsilon=1e-2, num_hidden_layers=5, tie_word_embeddings=False,
+                    attn_config={"clip_qkv": 0.9, "softmax_scale": 0.3}),
+        {"eps": {"layer_norm_epsilon": 5e-3}, "clip": {"attn_config.clip_qkv": None},
+         "scale": {"attn_config.softmax_scale": None}}),
+    "mpt-six-heads-bf16": Tiny(
+        "mpt", dict(num_attention_heads=6, hidden_size=96, num_hidden_layers=7, layer_norm_epsilon=1e-2),
+        {"eps": {"layer_norm_epsilon": 5e-3}}, dtype="bfloat16"),
+    "apertus": Tiny(
+        "apertus", dict(rms_norm_eps=1e-2, rope_parameters={"rope_type": "default", "rope_theta": 1e4}),
+        {"eps": {"rms_norm_eps": 5e-3}, "theta": theta(3e4), "activation": {"hidden_act": "relu2"}}),
+    "apertus-hub-bf16": Tiny(
+        "apertus", dict(num_hidden_layers=6, rope_parameters={
+            "rope_type": "llama3", "rope_theta": 1e4, "factor": 8.0, "original_max_position_embeddings": 128,
+            "low_freq_factor": 1.0, "high_freq_factor": 4.0}),
+        {"theta": {"rope_theta": 3e4}, "bands": {"rope_scaling.factor": 1.0}},
+        spelling={"rope_parameters": ABSENT, "rope_theta": 1e4, "rope_scaling": {
+            "type": "llama3", "factor": 8.0, "original_max_position_embeddings": 128, "low_freq_factor": 1.0,
+            "high_freq_factor": 4.0, "rope_type": "llama3"}}, dtype="bfloat16"),
     "gpt2": Tiny(
         "gpt2", dict(num_hidden_layers=5, max_position_embeddings=512, layer_norm_epsilon=1e-2,
                      scale_attn_by_inverse_layer_idx=True,
@@ -531,6 +566,8 @@ def spread(name, tensor, config):
         return 0.0, 0.0
     if name.endswith("bias"):
         return 0.0, 0.1
+    if ".act_fn.alpha_" in name:
+        return 0.3, 0.5
     if name.endswith("layer_scalar"):
         return 1.0, 0.2
     if "norm" in name or ".ln_" in name:
@@ -557,7 +594,7 @@ def norm_factor(name, tensor, config):
 def matrix_factor(name, config):
     if "lm_head" in name or "embed_out" in name:
         return 3.0
-    if any(part in name for part in ("qkv_proj", "query_key_value", "c_attn")):
+    if any(part in name for part in ("qkv_proj", "query_key_value", "c_attn", "Wqkv")):
         return math.sqrt(SCORES)
     if "q_proj" in name:
         return SCORES

@@ -23,7 +23,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 U = 2.0**-24
 LAMBDA = 6.0
 EMBEDDINGS = ("embed_tokens", "embed_in", "wte", "word_embeddings")  # of a decoder, by family
-LAYERS = ("layers", "h")
+LAYERS = ("layers", "h", "blocks")
 BUILD = pathlib.Path(os.environ.get("QUIRE_BUILD_DIR", ROOT / "build" / "release"))
 
 
@@ -66,7 +66,7 @@ class Run:
 
 
 class Reference:
-    """transformers in f32, eager attention: logits of every position, and how far ours may be from them."""
+    """transformers in f32: logits of every position, and how far ours may be from them."""
 
     def __init__(self, directory):
         import torch
@@ -74,7 +74,9 @@ class Reference:
 
         # By name: transformers' Auto classes do not have every wrapper of a text model.
         kind = getattr(transformers, json.loads((directory / "config.json").read_text())["architectures"][0])
-        self.model = kind.from_pretrained(directory, dtype=torch.float32, attn_implementation="eager").eval()
+        # Falcon's eager attention adds the biases of positions twice, once with the mask.
+        attention = "sdpa" if json.loads((directory / "config.json").read_text()).get("alibi") else "eager"
+        self.model = kind.from_pretrained(directory, dtype=torch.float32, attn_implementation=attention).eval()
         self.config = self.model.config.get_text_config()
         self.decoder = next(part for part in self.model.modules() if any(hasattr(part, name) for name in EMBEDDINGS))
         self.layers = next(getattr(self.decoder, name) for name in LAYERS if hasattr(self.decoder, name))
@@ -84,7 +86,7 @@ class Reference:
     def rope_tables(self):
         """(inverse frequencies, factor on cos and sin) of every table. Pairs of frequency 0 do not turn and are left out."""
         rope = getattr(self.decoder, "rotary_emb", None)
-        if rope is None:
+        if rope is None or getattr(self.config, "alibi", False):  # Falcon's is there and not used
             return []
         names = [name for name, _ in rope.named_buffers() if name.endswith("inv_freq") and "original" not in name]
         tables = [(getattr(rope, name).numpy(), getattr(rope, name.replace("inv_freq", "attention_scaling"))) for name in names]
@@ -96,6 +98,8 @@ class Reference:
         A table that logits_tool does not print counts as 4 u off, the most that is allowed.
         """
         theirs = self.rope_tables()
+        if not theirs and not run.ropes:
+            return
         if not theirs:  # GPT-J's: sines and cosines of every position
             self.frequency_error = 4 * U
             return
@@ -119,7 +123,7 @@ class Reference:
         return logits.numpy(), 2 * error * (lengths * widest).numpy() * self.logit_factor()
 
     def logit_factor(self):
-        return getattr(self.config, "logit_scale", 1.0) / getattr(self.config, "logits_scaling", 1.0)
+        return (getattr(self.config, "logit_scale", None) or 1.0) / getattr(self.config, "logits_scaling", 1.0)  # MPT's is null
 
     def chain(self, positions):
         """N: the lengths of all sums on the longest path from a token to a logit."""
@@ -147,7 +151,7 @@ def layer_chain(layer, hidden, positions):
     attention = child(layer, "self_attn", "attention", "attn", "self_attention")
     heads = inputs_of(child(attention, "o_proj", "dense", "out_proj", "c_proj"))  # H * D
     head_dim = child(attention, "head_dim", "head_size")
-    mlp = getattr(layer, "mlp", layer)  # OPT's has no module of its own
+    mlp = getattr(layer, "mlp", getattr(layer, "ffn", layer))  # OPT's has no module of its own
     down = child(mlp, "down_proj", "c_proj", "fc2", "fc_out", "dense_4h_to_h")
     sums = (hidden                                                   # q, k, v
             + head_dim + 2 * positions                               # scores; the softmax's sum and the sum over values

@@ -72,7 +72,7 @@ inline std::vector<float> tiles_contract(const LabShape& s, const LabSequence& s
         float dot = 0.0f;
         for (std::uint32_t d = 0; d < s.head_dim; ++d)
           dot = std::fma(k.numbers[d], to_bf16(sequence.q(s, p, h)[d]), dot);
-        z.push_back(s.capped((in_int8 ? dot * k.scale : dot) * s.scale()));
+        z.push_back(s.finished((in_int8 ? dot * k.scale : dot) * s.scale(), h, p, j));
       }
       const float span_max = *std::max_element(z.begin(), z.end());
       float lanes[16] = {};

@@ -88,11 +88,18 @@ TEST(GpuKinds, OfLinearLayersOfEveryTypeAndNumberOfRowsAreTheirCompositions) {
   }
 }
 
-const std::vector<LabShape>& capped_shapes() {
+const std::vector<LabShape>& finished_shapes() {
   static const std::vector<LabShape> all = {
-      {4, 2, 16, 16, KvType::kBF16, 0, 1.0f}, {3, 1, 18, 32, KvType::kBF16, 20, 30.0f},
-      {9, 1, 16, 32, KvType::kFp8, 5, 0.5f},  {4, 2, 16, 16, KvType::kInt8, 0, 0.8f},
-      {4, 2, 16, 16, KvType::kInt4, 0, 1.0f}, {3, 1, 18, 32, KvType::kInt4, 20, 0.6f},
+      {4, 2, 16, 16, KvType::kBF16, 0, 1.0f},
+      {3, 1, 18, 32, KvType::kBF16, 20, 30.0f},
+      {9, 1, 16, 32, KvType::kFp8, 5, 0.5f},
+      {4, 2, 16, 16, KvType::kInt8, 0, 0.8f},
+      {4, 2, 16, 16, KvType::kInt4, 0, 1.0f},
+      {3, 1, 18, 32, KvType::kInt4, 20, 0.6f},
+      {4, 4, 16, 16, KvType::kBF16, 0, 0.0f, LabBias::kDistance},
+      {9, 1, 16, 32, KvType::kFp8, 5, 0.5f, LabBias::kDistance},
+      {4, 2, 16, 16, KvType::kInt4, 0, 0.0f, LabBias::kInBf16},
+      {3, 1, 18, 32, KvType::kInt8, 20, 0.0f, LabBias::kInBf16},
   };
   return all;
 }
@@ -101,9 +108,9 @@ std::span<const float> row_at(const std::vector<float>& out, const LabShape& sha
   return std::span(out).subspan(std::size_t{p} * shape.q_width(), shape.q_width());
 }
 
-TEST(GpuSoftcap, EqualsTheTilesContractBitForBitWhateverTheOrderOfThreads) {
+TEST(GpuCapsAndBiases, EqualTheTilesContractBitForBitWhateverTheOrderOfThreads) {
   const std::uint32_t lengths[] = {1, 21};
-  for (const LabShape& shape : capped_shapes()) {
+  for (const LabShape& shape : finished_shapes()) {
     SCOPED_TRACE(shape.text());
     const auto sequences = lab_sequences(shape, lengths, 77);
     for (const std::uint64_t seed : {1u, 2u}) {
@@ -119,11 +126,11 @@ TEST(GpuSoftcap, EqualsTheTilesContractBitForBitWhateverTheOrderOfThreads) {
   }
 }
 
-TEST(GpuSoftcap, IsAsCloseToF64AsRoundingsAllowOverSpansAndHoles) {
+TEST(GpuCapsAndBiases, AreAsCloseToF64AsRoundingsAllowOverSpansAndHoles) {
   const std::uint32_t lengths[] = {3, 300};
   for (const KvType type : {KvType::kBF16, KvType::kFp8, KvType::kInt8, KvType::kInt4}) {
     for (const bool with_holes : {false, true}) {
-      const LabShape shape{2, 1, 16, 16, type, 0, 0.9f};
+      const LabShape shape{2, 1, 16, 16, type, 0, 0.9f, with_holes ? LabBias::kDistance : LabBias::kInBf16};
       SCOPED_TRACE(shape.text());
       const auto ops = simulated();
       auto sequences = lab_sequences(shape, lengths, 77);
@@ -144,9 +151,9 @@ TEST(GpuSoftcap, IsAsCloseToF64AsRoundingsAllowOverSpansAndHoles) {
   }
 }
 
-TEST(GpuSoftcap, IsInTheAccumulatedScores) {
+TEST(GpuCapsAndBiases, AreInTheAccumulatedScores) {
   for (const KvType type : backend::kAllKvTypes) {
-    const LabShape shape{2, 1, 16, 16, type, 0, 0.7f};
+    const LabShape shape{2, 1, 16, 16, type, 0, 0.7f, LabBias::kDistance};
     SCOPED_TRACE(shape.text());
     const std::uint32_t lengths[] = {40};
     auto sequences = lab_sequences(shape, lengths, 77);

@@ -91,8 +91,8 @@ class ForwardingOps : public backend::Ops {
     around(Op::kOther, [&] { inner_->norm_columns(x, column, width, group, norm, rows); });
   }
   void activate(const backend::Buffer& x, backend::Activation kind, bool gated, std::uint32_t rows,
-                backend::Buffer& out) override {
-    around(Op::kGateUp, [&] { inner_->activate(x, kind, gated, rows, out); });
+                backend::Buffer& out, const backend::Xielu& xielu) override {
+    around(Op::kGateUp, [&] { inner_->activate(x, kind, gated, rows, out, xielu); });
   }
   void add(backend::Buffer& x, const backend::Buffer& y, float scale, std::uint32_t rows) override {
     around(Op::kAdd, [&] { inner_->add(x, y, scale, rows); });
@@ -102,6 +102,9 @@ class ForwardingOps : public backend::Ops {
   }
   void rescale(backend::Buffer& x, float scale, float cap, std::uint32_t rows) override {
     around(Op::kOther, [&] { inner_->rescale(x, scale, cap, rows); });
+  }
+  void clip(backend::Buffer& x, float limit, std::uint32_t rows) override {
+    around(Op::kOther, [&] { inner_->clip(x, limit, rows); });
   }
   void place(const backend::Buffer& x, std::uint32_t rows, std::uint32_t column, backend::Buffer& out) override {
     around(Op::kOther, [&] { inner_->place(x, rows, column, out); });

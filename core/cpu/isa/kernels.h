@@ -144,12 +144,16 @@ struct Kernels {
   void (*rotate)(float* head, const float* cosines, const float* sines, std::size_t half);
   // By backend::Activation: out[i] = act(gate[i]), or act(gate[i]) * up[i] if up is not null.
   void (*activate[5])(const float* gate, const float* up, std::size_t n, float* out);
+  // The sixth activation: `numbers` are p, n, b and e.
+  void (*xielu)(const float* x, const float* numbers, std::size_t n, float* out);
   // x[i] = fma(y[i], scale, x[i]).
   void (*add)(float* x, const float* y, float scale, std::size_t n);
   // x[i] = x[i] * y[i].
   void (*multiply)(float* x, const float* y, std::size_t n);
   // x[i] = x[i] * scale; with a cap other than 0, cap * tanh((x[i] * scale) / cap).
   void (*rescale)(float* x, float scale, float cap, std::size_t n);
+  // x[i] = min(limit, max(-limit, x[i])).
+  void (*clip)(float* x, float limit, std::size_t n);
   // The highest x[i]; +inf or NaN if one of them is NaN or +inf. -inf if n is 0.
   float (*highest)(const float* x, std::size_t n);
   // x[i] = exp(x[i]).

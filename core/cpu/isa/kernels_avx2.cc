@@ -135,6 +135,12 @@ struct Vec {
   friend Vec operator/(Vec x, Vec y) { return {_mm256_div_ps(x.a, y.a), _mm256_div_ps(x.b, y.b)}; }
 
   // Lanes [first, last) of x, the others of y.
+  // a where x > 0, else b.
+  static Vec where_positive(Vec x, Vec a, Vec b) {
+    const __m256 zero = _mm256_setzero_ps();
+    return {_mm256_blendv_ps(b.a, a.a, _mm256_cmp_ps(x.a, zero, _CMP_GT_OQ)),
+            _mm256_blendv_ps(b.b, a.b, _mm256_cmp_ps(x.b, zero, _CMP_GT_OQ))};
+  }
   static Vec keep(Vec x, std::uint32_t first, std::uint32_t last, Vec y) {
     const __m256i low = _mm256_andnot_si256(low_mask(first), low_mask(last));
     const __m256i high = _mm256_andnot_si256(high_mask(first), high_mask(last));

@@ -82,6 +82,9 @@ struct Vec {
     return each([&](std::uint32_t i) { return __builtin_fmaf(a.v[i], b.v[i], c.v[i]); });
   }
   void add_product(const Vec& a, const Vec& b) { *this = fma(a, b, *this); }
+  static Vec min(const Vec& a, const Vec& b) {
+    return each([&](std::uint32_t i) { return a.v[i] < b.v[i] ? a.v[i] : b.v[i]; });
+  }
   static Vec max(const Vec& a, const Vec& b) {
     return each([&](std::uint32_t i) { return a.v[i] > b.v[i] ? a.v[i] : b.v[i]; });
   }
@@ -101,6 +104,10 @@ struct Vec {
     return each([&](std::uint32_t i) { return a.v[i] / b.v[i]; });
   }
   // Lanes [first, last) of a, the others of b.
+  // a where x > 0, else b.
+  static Vec where_positive(const Vec& x, const Vec& a, const Vec& b) {
+    return each([&](std::uint32_t i) { return x.v[i] > 0.0f ? a.v[i] : b.v[i]; });
+  }
   static Vec keep(const Vec& a, std::uint32_t first, std::uint32_t last, const Vec& b) {
     return each([&](std::uint32_t i) { return i >= first && i < last ? a.v[i] : b.v[i]; });
   }
@@ -125,6 +132,10 @@ struct Vec {
 
 Vec exp_lanes(const Vec& x) {
   return Vec::each([&](std::uint32_t i) { return sample::exp_f32(x.v[i]); });
+}
+
+Vec expm1_lanes(const Vec& x) {
+  return Vec::each([&](std::uint32_t i) { return sample::expm1_f32(x.v[i]); });
 }
 
 Vec tanh_lanes(const Vec& x) {

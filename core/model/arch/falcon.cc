@@ -1,4 +1,5 @@
-// Falcon: attention and a plain MLP side by side behind one LayerNorm or two; q, k and v in one tensor.
+// Falcon: attention and a plain MLP side by side behind one LayerNorm or two; q, k and v in one tensor. Falcon-RW has ALiBi instead of
+// RoPE, and its MLP behind attention.
 #include "core/model/arch/families.h"
 #include "core/model/arch/reading.h"
 
@@ -41,10 +42,8 @@ ModelSpec read_falcon(const JsonFields& fields) {
   defaults.activation_key = "activation";
   defaults.activation = "gelu";
   ModelSpec spec = read_model(fields, defaults);
-  if (read_flag(fields, "alibi", false)) {
-    fields.mismatch("alibi", "expected false: positions as biases of the scores are not supported");
-  }
-  set_rope(fields, {}, spec);
+  const bool has_alibi = read_flag(fields, "alibi", false);
+  if (!has_alibi) set_rope(fields, {}, spec);
   const bool is_new = read_flag(fields, "new_decoder_architecture", false);
   const Placement placement = read_placement(fields, is_new);
   const bool biased = read_flag(fields, "bias", false);
@@ -53,6 +52,9 @@ ModelSpec read_falcon(const JsonFields& fields) {
     layer.attention.num_kv_heads = read_kv_heads(fields, layer.attention.num_heads, is_new);
     layer.attention.qkv_bias = layer.attention.out_bias = layer.mlp.bias = biased;
     layer.mlp.gated = false;
+    if (!has_alibi) continue;
+    layer.attention.rope = AttentionLayer::kNoRope;
+    layer.attention.alibi = AlibiSpec{.in_bf16 = true};
   }
   TensorNames& names = spec.names;
   names.embedding = "word_embeddings";

@@ -31,6 +31,7 @@ ModelSpec read_starcoder2(const JsonFields& fields);
 ModelSpec read_ministral(const JsonFields& fields);
 ModelSpec read_ministral3(const JsonFields& fields);
 ModelSpec read_smollm3(const JsonFields& fields);
+ModelSpec read_apertus(const JsonFields& fields);
 ModelSpec read_arcee(const JsonFields& fields);
 ModelSpec read_bitnet(const JsonFields& fields);
 ModelSpec read_nanochat(const JsonFields& fields);
@@ -49,6 +50,8 @@ ModelSpec read_gptj(const JsonFields& fields);
 ModelSpec read_falcon(const JsonFields& fields);
 ModelSpec read_gpt2(const JsonFields& fields);
 ModelSpec read_gpt_bigcode(const JsonFields& fields);
+ModelSpec read_bloom(const JsonFields& fields);
+ModelSpec read_mpt(const JsonFields& fields);
 ModelSpec read_opt(const JsonFields& fields);
 
 }  // namespace quire::model

@@ -1,4 +1,4 @@
-// OLMo (1B, 7B of 2024): Llama with LayerNorms that have neither scale nor bias.
+// OLMo (1B, 7B of 2024): Llama with LayerNorms that have neither scale nor bias; 7B clips q, k and v.
 #include "core/model/arch/families.h"
 #include "core/model/arch/reading.h"
 
@@ -12,13 +12,12 @@ ModelSpec read_olmo(const JsonFields& fields) {
   defaults.eps = 1e-5;
   defaults.norm = backend::NormKind::kLayer;
   ModelSpec spec = read_model(fields, defaults);
-  if (fields.has("clip_qkv")) {
-    fields.refuse("clip_qkv", "is set: q, k and v that are cut to a limit are not supported; OLMo 2 and 3 have none");
-  }
   set_rope(fields, {}, spec);
+  const auto clip = static_cast<float>(fields.optional_number("clip_qkv", 0.0, 1e9).value_or(0.0));
   const bool biased = read_flag(fields, "attention_bias", false);
   for (LayerSpec& layer : spec.layers) {
     layer.norm.weightless = true;
+    layer.attention.qkv_clip = clip;
     layer.attention.qkv_bias = layer.attention.out_bias = biased;
   }
   spec.final_norm.weightless = true;

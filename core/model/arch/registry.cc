@@ -33,6 +33,7 @@ constexpr std::array kArchitectures = {
     Architecture{"ministral", "MinistralForCausalLM", read_ministral},
     Architecture{"ministral3", "Ministral3ForCausalLM", read_ministral3},
     Architecture{"smollm3", "SmolLM3ForCausalLM", read_smollm3},
+    Architecture{"apertus", "ApertusForCausalLM", read_apertus},
     Architecture{"arcee", "ArceeForCausalLM", read_arcee},
     Architecture{"bitnet", "BitNetForCausalLM", read_bitnet, "BitnetForCausalLM"},
     Architecture{"nanochat", "NanoChatForCausalLM", read_nanochat},
@@ -50,6 +51,8 @@ constexpr std::array kArchitectures = {
     Architecture{"falcon", "FalconForCausalLM", read_falcon},
     Architecture{"gpt2", "GPT2LMHeadModel", read_gpt2},
     Architecture{"gpt_bigcode", "GPTBigCodeForCausalLM", read_gpt_bigcode},
+    Architecture{"bloom", "BloomForCausalLM", read_bloom},
+    Architecture{"mpt", "MptForCausalLM", read_mpt, "MPTForCausalLM"},
     Architecture{"opt", "OPTForCausalLM", read_opt},
 };
 

@@ -211,6 +211,13 @@ TEST_F(ExpectDeathTest, Attention) {
   early.rope = &shorter;
   EXPECT_DEATH(expect_rope_store(batch(), early, Rows(4, 64), cache_), "CHECK failed");
 
+  AttentionSpec biased = spec_;
+  const Scale six(6);
+  biased.bias = {&six, 2};
+  expect_attend(batch(), biased, Rows(4, 64), cache_, Rows(4, 32));
+  biased.bias.first = 3;
+  EXPECT_DEATH(expect_attend(batch(), biased, Rows(4, 64), cache_, Rows(4, 32)), "CHECK failed");
+
   AttentionSpec uneven = spec_;
   uneven.num_heads = 3;
   EXPECT_DEATH(expect_attend(batch(), uneven, Rows(4, 56), cache_, Rows(4, 24)), "CHECK failed");
@@ -240,11 +247,13 @@ TEST_F(ExpectDeathTest, Attention) {
 }
 
 TEST_F(ExpectDeathTest, RowOps) {
-  expect_activate(Rows(4, 12), true, 4, Rows(4, 6));
-  expect_activate(Rows(4, 6), false, 4, Rows(4, 6));
-  EXPECT_DEATH(expect_activate(Rows(4, 12), false, 4, Rows(4, 6)), "CHECK failed");
-  EXPECT_DEATH(expect_activate(Rows(4, 11), true, 4, Rows(4, 6)), "CHECK failed");
-  EXPECT_DEATH(expect_activate(Rows(3, 12), true, 4, Rows(4, 6)), "CHECK failed");
+  expect_activate(Rows(4, 12), Activation::kSilu, true, 4, Rows(4, 6));
+  expect_activate(Rows(4, 6), Activation::kSilu, false, 4, Rows(4, 6));
+  expect_activate(Rows(4, 6), Activation::kXielu, false, 4, Rows(4, 6));
+  EXPECT_DEATH(expect_activate(Rows(4, 12), Activation::kXielu, true, 4, Rows(4, 6)), "CHECK failed");
+  EXPECT_DEATH(expect_activate(Rows(4, 12), Activation::kSilu, false, 4, Rows(4, 6)), "CHECK failed");
+  EXPECT_DEATH(expect_activate(Rows(4, 11), Activation::kSilu, true, 4, Rows(4, 6)), "CHECK failed");
+  EXPECT_DEATH(expect_activate(Rows(3, 12), Activation::kSilu, true, 4, Rows(4, 6)), "CHECK failed");
   expect_multiply_by(Rows(4, 6), Rows(4, 9), 3, 4);
   EXPECT_DEATH(expect_multiply_by(Rows(4, 6), Rows(4, 9), 4, 4), "CHECK failed");
   EXPECT_DEATH(expect_multiply_by(Rows(4, 6), Rows(3, 9), 3, 4), "CHECK failed");

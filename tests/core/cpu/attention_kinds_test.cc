@@ -77,12 +77,20 @@ TEST(RopeStoreKinds, InInt4EqualTheirEquationsAndAttentionOverThem) {
   }
 }
 
-const std::vector<LabShape>& capped_shapes() {
+const std::vector<LabShape>& finished_shapes() {
   static const std::vector<LabShape> all = {
-      {4, 2, 16, 16, KvType::kF32, 0, 1.0f},    {4, 2, 64, 16, KvType::kBF16, 0, 50.0f},
-      {3, 1, 18, 32, KvType::kFp8, 100, 0.5f},  {4, 1, 18, 16, KvType::kInt8, 0, 2.0f},
-      {4, 2, 16, 32, KvType::kInt4, 0, 1.0f},   {2, 2, 18, 32, KvType::kInt4, 100, 30.0f},
+      {4, 2, 16, 16, KvType::kF32, 0, 1.0f},
+      {4, 2, 64, 16, KvType::kBF16, 0, 50.0f},
+      {3, 1, 18, 32, KvType::kFp8, 100, 0.5f},
+      {4, 1, 18, 16, KvType::kInt8, 0, 2.0f},
+      {4, 2, 16, 32, KvType::kInt4, 0, 1.0f},
+      {2, 2, 18, 32, KvType::kInt4, 100, 30.0f},
       {14, 2, 64, 32, KvType::kF32, 300, 0.3f},
+      {4, 4, 16, 16, KvType::kF32, 0, 0.0f, LabBias::kDistance},
+      {3, 1, 18, 16, KvType::kBF16, 100, 2.0f, LabBias::kDistance},
+      {4, 2, 16, 32, KvType::kInt4, 0, 0.0f, LabBias::kDistance},
+      {4, 4, 64, 16, KvType::kBF16, 0, 0.0f, LabBias::kInBf16},
+      {3, 1, 18, 16, KvType::kInt8, 0, 1.0f, LabBias::kInBf16},
   };
   return all;
 }
@@ -107,9 +115,9 @@ std::vector<std::vector<float>> run_lab(const std::string& isa, const LabShape& 
   return lab.out();
 }
 
-TEST(Softcap, OfAttentionEqualsTheContractBitForBitOnEveryInstructionSet) {
+TEST(CapsAndBiases, OfScoresEqualTheContractBitForBitOnEveryInstructionSet) {
   for (const std::string& isa : supported_isas()) {
-    for (const LabShape& shape : capped_shapes()) {
+    for (const LabShape& shape : finished_shapes()) {
       for (const bool with_holes : {false, true}) {
         SCOPED_TRACE(isa + " " + shape.text() + (with_holes ? " with holes" : ""));
         const auto out = run_lab(isa, shape, 256, with_holes);
@@ -125,8 +133,8 @@ TEST(Softcap, OfAttentionEqualsTheContractBitForBitOnEveryInstructionSet) {
   }
 }
 
-TEST(Softcap, OfAttentionIsCloseToF64AndDoesNotDependOnChunks) {
-  for (const LabShape& shape : capped_shapes()) {
+TEST(CapsAndBiases, OfScoresAreCloseToF64AndDoNotDependOnChunks) {
+  for (const LabShape& shape : finished_shapes()) {
     SCOPED_TRACE(shape.text());
     const auto out = run_lab("auto", shape, 256);
     const auto sequences = sequences_of(shape, false);
@@ -144,9 +152,9 @@ TEST(Softcap, OfAttentionIsCloseToF64AndDoesNotDependOnChunks) {
   }
 }
 
-TEST(Softcap, IsInTheAccumulatedScores) {
+TEST(CapsAndBiases, AreInTheAccumulatedScores) {
   for (const KvType type : backend::kAllKvTypes) {
-    const LabShape shape{2, 1, 16, 16, type, 0, 0.8f};
+    const LabShape shape{2, 1, 16, 16, type, 0, 0.8f, LabBias::kDistance};
     SCOPED_TRACE(shape.text());
     const std::uint32_t lengths[] = {300};
     auto sequences = lab_sequences(shape, lengths, 77);

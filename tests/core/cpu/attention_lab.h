@@ -13,11 +13,15 @@
 #include <string>
 #include <vector>
 
+#include "core/base/float_bits.h"
 #include "core/sample/math.h"
 #include "tests/core/cpu/rig.h"
 #include "tests/core/cpu/stored_kv.h"
 
 namespace quire::cpu::test {
+
+// Biases of scores by position: none, of the distance, or of the position in bf16.
+enum class LabBias { kNone, kDistance, kInBf16 };
 
 struct LabShape {
   std::uint32_t num_heads = 4;
@@ -27,15 +31,32 @@ struct LabShape {
   KvType type = KvType::kBF16;
   std::uint32_t window = 0;
   float softcap = 0.0f;
+  LabBias bias = LabBias::kNone;
 
   std::string text() const {
     return "H " + std::to_string(num_heads) + " G " + std::to_string(num_kv_heads) + " D " + std::to_string(head_dim) +
            " P " + std::to_string(block_tokens) + " " + backend::name_of(type) + " window " + std::to_string(window) +
-           (softcap == 0.0f ? "" : " softcap " + std::to_string(softcap));
+           (softcap == 0.0f ? "" : " softcap " + std::to_string(softcap)) +
+           (bias == LabBias::kNone       ? ""
+            : bias == LabBias::kDistance ? " biases"
+                                         : " biases in bf16");
   }
   float scale() const { return 1.0f / std::sqrt(static_cast<float>(head_dim)); }
-  // A scaled score, as the softmax takes it.
-  float capped(float z) const { return softcap == 0.0f ? z : softcap * sample::tanh_f32(z / softcap); }
+  // Not powers of two, so that products round; those of heads after the first are smaller.
+  float slope(std::uint32_t head) const {
+    const float slope = 0.3f / static_cast<float>(1 + head);
+    return bias == LabBias::kInBf16 ? as_bf16(slope) : slope;
+  }
+  static float as_bf16(float x) { return f32_of_bf16(bf16_of_f32(x)); }
+  float bias_in_bf16(std::uint32_t head, std::uint32_t j) const {
+    return as_bf16(slope(head) * as_bf16(static_cast<float>(j)));
+  }
+  // The scaled score of a head's row at p and of position j, as the softmax takes it.
+  float finished(float z, std::uint32_t head, std::uint32_t p, std::uint32_t j) const {
+    if (softcap != 0.0f) z = softcap * sample::tanh_f32(z / softcap);
+    if (bias == LabBias::kDistance) return std::fma(slope(head), -static_cast<float>(p - j), z);
+    return bias == LabBias::kNone ? z : std::fma(bias_in_bf16(head, j), scale(), z);
+  }
   std::uint32_t q_width() const { return num_heads * head_dim; }
   std::uint32_t kv_width() const { return num_kv_heads * head_dim; }
   std::uint32_t width() const { return q_width() + 2 * kv_width(); }
@@ -111,7 +132,7 @@ inline std::uint32_t lowest_seen(const LabShape& shape, std::uint32_t p) {
 }
 
 // out[H * D] of the row at p, dense and in f64; `tolerance` is what f32 may differ by: per score (D + 2) roundings of
-// sum |q k|, with a softcap 5 ulp of it, then exp to 2 ulp, the sums to one rounding a position, all of them on values
+// sum |q k|, with a softcap 5 ulp of it, with a bias one of that, then exp to 2 ulp, the sums to one rounding a position, all of them on values
 // not above max |v|.
 inline std::vector<double> dense_f64(const LabShape& s, const LabSequence& sequence, std::uint32_t p, double* tolerance,
                                      std::vector<double>* accumulated_scores = nullptr) {
@@ -135,7 +156,12 @@ inline std::vector<double> dense_f64(const LabShape& s, const LabSequence& seque
       }
       double& score = z[j - first];
       if (s.softcap != 0.0f) score = double{s.softcap} * std::tanh(score / double{s.softcap});
-      score_error = std::max(score_error, size * (s.head_dim + 2) * 0x1p-24 + double{s.softcap} * 5 * 0x1p-23);
+      double bias = 0.0;
+      if (s.bias == LabBias::kDistance) bias = -double{s.slope(h)} * (p - j);
+      if (s.bias == LabBias::kInBf16) bias = double{s.bias_in_bf16(h, j)} * double{s.scale()};
+      score += bias;
+      score_error = std::max(
+          score_error, size * (s.head_dim + 2) * 0x1p-24 + double{s.softcap} * 5 * 0x1p-23 + std::abs(bias) * 0x1p-23);
     }
     const double highest = *std::max_element(z.begin(), z.end());
     double sum = 0;
@@ -174,7 +200,7 @@ inline std::vector<float> contract_f32(const LabShape& s, const LabSequence& seq
         for (std::uint32_t d = 0; d < s.head_dim; ++d) {
           dot = std::fma(sequence.q(s, p, h)[d], sequence.k(s, p, j, h)[d], dot);
         }
-        e[j - first] = s.capped(dot * s.scale());
+        e[j - first] = s.finished(dot * s.scale(), h, p, j);
         span_max = std::max(span_max, e[j - first]);
       }
       if (!any) continue;
@@ -238,6 +264,11 @@ class Lab {
     }
     cache_ = ops.make_kv({backend::kv_layers(2, shape.num_kv_heads, shape.head_dim), shape.block_tokens, num_blocks,
                           shape.type, static_cast<std::uint32_t>(sequences_.size())});
+    if (shape.bias != LabBias::kNone) {
+      std::vector<float> slopes = {NAN};  // of a head before
+      for (std::uint32_t head = 0; head < shape.num_heads; ++head) slopes.push_back(shape.slope(head));
+      slopes_ = ops.upload(slopes);
+    }
     const std::uint32_t half = shape.head_dim / 2;
     const std::uint32_t positions = num_blocks * shape.block_tokens;
     rope_ = ops.upload_rope(std::vector<float>(std::size_t{positions} * half, 1.0f),
@@ -357,6 +388,7 @@ class Lab {
     spec.scale = shape_.scale();
     spec.window = shape_.window;
     spec.softcap = shape_.softcap;
+    if (slopes_ != nullptr) spec.bias = {slopes_.get(), 1, shape_.bias == LabBias::kInBf16};
     spec.rope = rope_.get();
     ops_.begin(batch.view());
     fill(ops_, *qkv, values);
@@ -374,6 +406,7 @@ class Lab {
   std::vector<std::vector<std::uint64_t>> accumulated_scores_;
   std::unique_ptr<backend::KvCache> cache_;
   std::unique_ptr<backend::RopeTable> rope_;
+  std::unique_ptr<backend::Vector> slopes_;
 };
 
 }  // namespace quire::cpu::test

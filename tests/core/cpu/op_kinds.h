@@ -23,6 +23,8 @@ inline constexpr NormChoice kNorms[] = {NormChoice::kRms, NormChoice::kLayer, No
 inline constexpr backend::Activation kActivations[] = {backend::Activation::kSilu, backend::Activation::kGeluTanh,
                                                        backend::Activation::kRelu2, backend::Activation::kGelu,
                                                        backend::Activation::kRelu};
+// Of half precision, as checkpoints have them: the sum of products rounds.
+inline constexpr backend::Xielu kXielu = {0.81f, 0.77f, 0.5f, -1e-6f};
 
 inline std::string name_of(NormChoice choice) {
   constexpr const char* kNames[] = {"no norm", "rms", "layer", "layer with bias"};
@@ -94,6 +96,12 @@ inline float activated(backend::Activation kind, float g) {
   return g / (1.0f + sample::exp_f32(-w));
 }
 
+inline float xielu(const backend::Xielu& numbers, float g) {
+  const float line = numbers.linear * g;
+  if (g > 0.0f) return std::fma(numbers.positive * g, g, line);
+  return std::fma(sample::expm1_f32(numbers.most < g ? numbers.most : g) - g, numbers.negative, line);
+}
+
 inline float rescaled(float x, float scale, float cap) {
   const float z = x * scale;
   return cap == 0.0f ? z : cap * sample::tanh_f32(z / cap);
@@ -153,6 +161,10 @@ inline std::vector<float> numbers_of_row_ops(backend::Ops& ops, std::uint32_t wi
           [&](Buffer& x, Buffer&, Buffer& out) -> Buffer& { return ops.activate(x, kind, gated, kRows, out), out; });
     }
   }
+  run(width, [&](Buffer& x, Buffer&, Buffer& out) -> Buffer& {
+    return ops.activate(x, backend::Activation::kXielu, false, kRows, out, kXielu), out;
+  });
+  run(width, [&](Buffer& x, Buffer&, Buffer&) -> Buffer& { return ops.clip(x, 0.9f, 2), x; });
   run(5 + 2 * width, [&](Buffer& x, Buffer& y, Buffer&) -> Buffer& { return ops.add(x, y, 0.22f, 2), x; });
   run(width, [&](Buffer& x, Buffer& y, Buffer&) -> Buffer& { return ops.multiply_by(x, y, 4, 2), x; });
   for (const float cap : {0.0f, 0.7f}) {
@@ -254,6 +266,12 @@ class OwnedSpec {
   OwnedSpec(backend::Ops& ops, const AttentionCase& c, const AttentionNumbers& numbers)
       : q_(ops, numbers.q), k_(ops, numbers.k), v_(ops, numbers.v) {
     if (c.half != 0) rope_ = ops.upload_rope(numbers.cosines, numbers.sines, c.half);
+    if (c.shape.bias != LabBias::kNone) {
+      std::vector<float> slopes;
+      for (std::uint32_t head = 0; head < c.shape.num_heads; ++head) slopes.push_back(c.shape.slope(head));
+      slopes_ = ops.upload(slopes);
+      spec_.bias = {slopes_.get(), 0, c.shape.bias == LabBias::kInBf16};
+    }
     if (c.scales_q) q_scale_ = ops.upload(numbers.q_scale);
     spec_.layer = 1;
     spec_.num_heads = c.shape.num_heads;
@@ -277,7 +295,7 @@ class OwnedSpec {
  private:
   OwnedNorm q_, k_, v_;
   std::unique_ptr<backend::RopeTable> rope_;
-  std::unique_ptr<backend::Vector> q_scale_;
+  std::unique_ptr<backend::Vector> q_scale_, slopes_;
   backend::AttentionSpec spec_;
 };
 
@@ -341,15 +359,18 @@ inline std::vector<float> numbers_of(const Attended& a) {
   return all;
 }
 
-// Norms of every sort, NoPE, partial rotation, soft caps.
+// Norms of every sort, NoPE, partial rotation, soft caps, biases.
 inline std::vector<AttentionCase> attention_cases(KvType type) {
   using enum HeadVectors;
-  const auto shape = [&](std::uint32_t heads, std::uint32_t dims, std::uint32_t window, float cap) {
-    return LabShape{heads, heads / 2, dims, 16, type, window, cap};
+  const auto shape = [&](std::uint32_t heads, std::uint32_t dims, std::uint32_t window, float cap,
+                         LabBias bias = LabBias::kNone) {
+    return LabShape{heads, heads / 2, dims, 16, type, window, cap, bias};
   };
   return {
       {.shape = shape(4, 16, 0, 0.0f), .half = 8},
       {.shape = shape(4, 16, 0, 0.0f)},
+      {.shape = shape(4, 16, 0, 0.0f, LabBias::kDistance)},
+      {.shape = shape(8, 18, 9, 0.7f, LabBias::kInBf16), .q = kShared},
       {.shape = shape(4, 18, 0, 1.5f), .q = kShared, .k = kShared, .half = 4},
       {.shape = shape(4, 32, 7, 0.0f), .q = kShared, .v = kShared, .half = 16, .scales_q = true},
       {.shape = shape(8, 16, 0, 0.0f), .q = kOwn, .k = kOwn, .v = kOwn, .first = 5, .half = 8},

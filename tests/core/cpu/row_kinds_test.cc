@@ -166,6 +166,51 @@ TEST(Activate, IsCloseToBothGelusAndToSquaredReluInF64) {
   });
 }
 
+TEST(Xielu, EqualsItsEquationBitForBitAndF64Closely) {
+  for_isas_and_widths([](Ops& ops, std::uint32_t width) {
+    std::vector<float> x = Random(width).floats(std::size_t{kRows} * width, 4.0f);
+    x[0] = -1e30f;
+    x[width] = -1e-7f;
+    x[2 * width] = 0.0f;
+    const auto in = buffer_of(ops, x, kRows);
+    const auto out = ops.make_buffer(kRows, width);
+    ops.activate(*in, Activation::kXielu, false, kRows, *out, kXielu);
+    const std::vector<float> y = read(ops, *out, kRows);
+    const double p = double{kXielu.positive};
+    const double n = double{kXielu.negative};
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      EXPECT_EQ(std::bit_cast<std::uint32_t>(y[i]), std::bit_cast<std::uint32_t>(xielu(kXielu, x[i]))) << x[i];
+      const double g = double{x[i]};
+      const double exact = g > 0 ? p * g * g + 0.5 * g : (std::expm1(std::min(-1e-6, g)) - g) * n + 0.5 * g;
+      // Terms of opposite signs: a few roundings of the largest.
+      EXPECT_NEAR(y[i], exact, std::max(std::abs(g), p * g * g) * 6 * 0x1p-23 + 1e-12) << x[i];
+    }
+  });
+}
+
+TEST(Clip, KeepsWhatIsWithinTheLimitAndNaN) {
+  for_isas_and_widths([](Ops& ops, std::uint32_t width) {
+    std::vector<float> x = Random(width).floats(std::size_t{kRows} * width, 4.0f);
+    x[0] = INFINITY;
+    x[1] = -1.5f;
+    x[2] = std::nextafter(1.5f, 2.0f);
+    x[width] = NAN;
+    x[2 * width] = 100.0f;  // of a row that is not clipped
+    const auto buffer = buffer_of(ops, x, kRows);
+    ops.clip(*buffer, 1.5f, kRows - 1);
+    const std::vector<float> y = read(ops, *buffer, kRows);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const bool clipped = i < x.size() - width;
+      const float expected = !clipped ? x[i] : x[i] > 1.5f ? 1.5f : x[i] < -1.5f ? -1.5f : x[i];
+      if (std::isnan(expected)) {
+        EXPECT_TRUE(std::isnan(y[i]));
+      } else {
+        EXPECT_EQ(y[i], expected) << x[i];
+      }
+    }
+  });
+}
+
 TEST(AddWithAScale, RoundsOnce) {
   for_isas_and_widths([](Ops& ops, std::uint32_t width) {
     Random random(width);

@@ -156,7 +156,8 @@ class FakeOps final : public backend::Ops {
                     std::uint32_t) override {
     calls.push_back("norm_columns");
   }
-  void activate(const backend::Buffer&, backend::Activation, bool, std::uint32_t, backend::Buffer&) override {
+  void activate(const backend::Buffer&, backend::Activation, bool, std::uint32_t, backend::Buffer&,
+                const backend::Xielu&) override {
     calls.push_back("activate");
   }
   void add(backend::Buffer&, const backend::Buffer&, float, std::uint32_t) override { calls.push_back("add"); }
@@ -164,6 +165,7 @@ class FakeOps final : public backend::Ops {
     calls.push_back("multiply_by");
   }
   void rescale(backend::Buffer&, float, float, std::uint32_t) override { calls.push_back("rescale"); }
+  void clip(backend::Buffer&, float, std::uint32_t) override { calls.push_back("clip"); }
   void place(const backend::Buffer&, std::uint32_t rows, std::uint32_t column, backend::Buffer&) override {
     calls.push_back("place " + std::to_string(rows) + " " + std::to_string(column));
   }

@@ -121,12 +121,20 @@ const std::vector<Change<LayerSpec>> kOfLayer = {
      [](LayerSpec& l) {
        l.attention.q_scale = PositionScale{0.1, 64};
      }},
+    {"alibi", [](LayerSpec& l) { l.attention.alibi = AlibiSpec{}; }},
+    {"alibi.max", [](LayerSpec& l) { l.attention.alibi = AlibiSpec{16.0}; }},
+    {"alibi in bf16",
+     [](LayerSpec& l) {
+       l.attention.alibi = AlibiSpec{8.0, true};
+     }},
+    {"qkv_clip", [](LayerSpec& l) { l.attention.qkv_clip = 8.0f; }},
     {"qkv_bias", [](LayerSpec& l) { l.attention.qkv_bias = true; }},
     {"out_bias", [](LayerSpec& l) { l.attention.out_bias = true; }},
     {"mlp.width", [](LayerSpec& l) { l.mlp.width = 128; }},
     {"mlp.activation", [](LayerSpec& l) { l.mlp.activation = backend::Activation::kGeluTanh; }},
     {"mlp.activation by erf", [](LayerSpec& l) { l.mlp.activation = backend::Activation::kGelu; }},
     {"mlp.activation relu", [](LayerSpec& l) { l.mlp.activation = backend::Activation::kRelu; }},
+    {"mlp.activation xielu", [](LayerSpec& l) { l.mlp.activation = backend::Activation::kXielu; }},
     {"mlp.activation squared", [](LayerSpec& l) { l.mlp.activation = backend::Activation::kRelu2; }},
     {"mlp.gated", [](LayerSpec& l) { l.mlp.gated = false; }},
     {"mlp.bias", [](LayerSpec& l) { l.mlp.bias = true; }},

@@ -128,6 +128,30 @@ TEST(Tanh, KeepsItsSpecialValues) {
   EXPECT_TRUE(std::isnan(tanh_f32(-kNan)));
 }
 
+TEST(Expm1, IsWithinTwoUlpsUpToItsHighest) {
+  double worst = 0.0;
+  float at = 0.0f;
+  const auto measure = [&](float x) {
+    if (x > 88.0f) return;
+    const double error = ulps(expm1_f32(x), std::expm1(static_cast<double>(x)));
+    if (error > worst) worst = error, at = x;
+  };
+  each_float(bits_of(std::numeric_limits<float>::max()), 1009, true, measure);
+  for (std::uint32_t bits = bits_of(0x1p-20f); bits < bits_of(20.0f); bits += 7) {
+    measure(std::bit_cast<float>(bits));
+    measure(-std::bit_cast<float>(bits));
+  }
+  EXPECT_LT(worst, 2.0) << "at " << at;
+}
+
+TEST(Expm1, KeepsItsSpecialValues) {
+  EXPECT_EQ(expm1_f32(0.0f), 0.0f);
+  EXPECT_EQ(expm1_f32(-kInf), -1.0f);
+  EXPECT_EQ(expm1_f32(-18.0f), -1.0f);
+  EXPECT_EQ(expm1_f32(kInf), expm1_f32(88.0f));
+  EXPECT_TRUE(std::isnan(expm1_f32(kNan)));
+}
+
 // A softcap promises that no score is beyond it.
 TEST(Tanh, IsNeverBeyondOne) {
   for (std::uint32_t bits = bits_of(4.0f); bits < bits_of(10.0f); bits += 3) {

@@ -199,7 +199,7 @@ TEST(ShardedOps, HaveTheBitsOfOneGpuOpByOpAndFused) {
 
 TEST(ShardedOps, AddUpTheAccumulatedScoresOfAllHeads) {
   const auto voted = [](Ops& ops) {
-    const LabShape shape{4, 2, 16, 16, KvType::kBF16, 0};
+    const LabShape shape{4, 2, 16, 16, KvType::kBF16, 0, 0.0f, LabBias::kDistance};
     const std::uint32_t lengths[] = {40, 9};
     auto sequences = lab_sequences(shape, lengths, 3);
     sequences[0].accumulated_scores = true;

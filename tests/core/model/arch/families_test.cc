@@ -21,12 +21,50 @@ ModelSpec parse(const std::string& text) { return parse_config(text, "dir/config
 
 const char* const kRope = "\"rope_parameters\": {\"rope_theta\": 50000.0, \"rope_type\": \"default\"}";
 
+std::string mpt(const std::string& extra) {
+  return R"({"model_type": "mpt", "d_model": 32, "n_layers": 2, "n_heads": 4, "vocab_size": 30, )" + extra + "}";
+}
+
 struct Default {
   std::string model_type;
   std::string extra;  // keys without a default
   std::uint32_t positions;
   std::string description;
 };
+
+TEST(FamiliesWithAlibi, HaveNoRopeAndAsManyPositionsAsTheyWereTrainedOn) {
+  const ModelSpec bloom =
+      parse(R"({"model_type": "bloom", "hidden_size": 64, "n_layer": 2, "n_head": 4, "vocab_size": 30})");
+  EXPECT_EQ(bloom.describe(),
+            "bloom E=64 F=256 L=2 H=4 G=4 D=16 V=30 eps=1e-05 window=0*2 tied qkv_bias out_bias mlp_bias "
+            "norm=layer+bias act=gelu_tanh ungated alibi=8 embed_norm=layer+bias:1e-05 rope=none ropes=--");
+  EXPECT_EQ(bloom.max_model_len(), 2048u);
+  const ModelSpec plain = parse(mpt("\"max_seq_len\": 64"));
+  EXPECT_EQ(plain.describe(),
+            "mpt E=32 F=128 L=2 H=4 G=4 D=8 V=30 eps=1e-05 window=0*2 tied norm=layer act=gelu ungated alibi=8 "
+            "rope=none ropes=--");
+  EXPECT_EQ(plain.max_model_len(), 64u);
+  const AttentionLayer set =
+      parse(mpt(R"("attn_config": {"alibi_bias_max": 4, "clip_qkv": 6.0, "softmax_scale": 0.5, "qk_ln": false})"))
+          .layers[1]
+          .attention;
+  EXPECT_EQ(set.alibi, (AlibiSpec{4.0}));
+  EXPECT_EQ(set.qkv_clip, 6.0f);
+  EXPECT_EQ(set.scale, 0.5f);
+  const ModelSpec falcon = parse(family("falcon", R"("alibi": true, "ffn_hidden_size": 28)"));
+  EXPECT_EQ(falcon.layers[1].attention.alibi, (AlibiSpec{8.0, true}));
+  EXPECT_TRUE(falcon.ropes.empty());
+  EXPECT_EQ(parse(family("olmo", "\"clip_qkv\": 8.0")).layers[1].attention.qkv_clip, 8.0f);
+}
+
+// Slopes of powers of two, and those of the next power for what is left.
+TEST(Alibi, SlopesFallByPowersOfTwo) {
+  EXPECT_THAT((AlibiSpec{}).slopes(8), ElementsAre(0.5f, 0.25f, 0.125f, 0.0625f, 0x1p-5f, 0x1p-6f, 0x1p-7f, 0x1p-8f));
+  const auto root = static_cast<float>(std::sqrt(0.5));
+  EXPECT_THAT((AlibiSpec{2.0}).slopes(3), ElementsAre(0.5f, 0.25f, root));
+  EXPECT_THAT((AlibiSpec{4.0}).slopes(6), ElementsAre(0.5f, 0.25f, 0.125f, 0.0625f, root, root * 0.5f));
+  EXPECT_EQ((AlibiSpec{1.0, true}).slopes(2)[0], 0.70703125f);  // in bf16
+}
 
 class FamilyDefaultValues : public ::testing::TestWithParam<Default> {};
 
@@ -77,6 +115,9 @@ INSTANTIATE_TEST_SUITE_P(
                 "rope=yarn(theta=1e+06,factor=16,original=16384,beta=32:1,mscale=1,mscale_all_dim=1)"},
         Default{"arcee", kHeads, 4096,
                 "H=4 G=4 D=16 V=30 eps=1e-05 window=0*4 act=relu2 ungated rope=default(theta=10000)"},
+        Default{"apertus", kHeads, 65536,
+                "H=4 G=4 D=16 V=30 eps=1e-05 window=0*4 qk_norm act=xielu ungated "
+                "rope=llama3(theta=1.2e+07,factor=8,low=1,high=4,original=8192)"},
         Default{"olmo", kHeads, 2048,
                 "H=4 G=4 D=16 V=30 eps=1e-05 window=0*4 norm=layer+ones rope=default(theta=10000)"},
         Default{"nanochat", kHeads, 2048,
@@ -367,8 +408,28 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"UnknownActivation",
                 family("gemma2", "\"hidden_activation\": \"mish\""),
                 {"'hidden_activation' is \"mish\"", "gelu_pytorch_tanh"}},
+        Refusal{"ApertusWithAnotherActivation",
+                family("apertus", "\"hidden_act\": \"silu\""),
+                {"'hidden_act' is \"silu\"", "expected xielu"}},
+        Refusal{"BloomWhoseResidualsAreNormed",
+                family("bloom", "\"apply_residual_connection_post_layernorm\": true"),
+                {"'apply_residual_connection_post_layernorm' is true", "expected false"}},
+        Refusal{"MptWithOtherWidths", mpt("\"expansion_ratio\": 8"), {"'expansion_ratio' is 8", "expected 4"}},
+        Refusal{"MptWithBiases", mpt("\"no_bias\": false"), {"'no_bias' is false", "expected true"}},
+        Refusal{"MptWithScaledLogits",
+                mpt("\"logit_scale\": \"inv_sqrt_d_model\""),
+                {"'logit_scale' is \"inv_sqrt_d_model\"", "expected null"}},
+        Refusal{"MptWithEmbeddedPositions",
+                mpt("\"attn_config\": {\"alibi\": false}"),
+                {"alibi", "is false", "expected true"}},
+        Refusal{"MptWithPrefixes",
+                mpt("\"attn_config\": {\"prefix_lm\": true}"),
+                {"prefix_lm", "is true", "expected false"}},
         Refusal{
-            "FalconWithBiasesOfPositions", family("falcon", "\"alibi\": true"), {"'alibi' is true", "expected false"}},
+            "MptWithNormsOfHeads", mpt("\"attn_config\": {\"qk_ln\": true}"), {"qk_ln", "is true", "expected false"}},
+        Refusal{"MptWithOneKvHead",
+                mpt("\"attn_config\": {\"attn_type\": \"multiquery_attention\"}"),
+                {"attn_type", "multiquery_attention", "expected multihead_attention"}},
         Refusal{"KvHeadsOfFalconThatDoNotDivide",
                 family("falcon", "\"new_decoder_architecture\": true, \"num_kv_heads\": 3"),
                 {"'num_kv_heads' is 3", "divisor of num_attention_heads = 4"}},
@@ -378,7 +439,6 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"OptWithNarrowEmbeddings",
                 family("opt", "\"ffn_dim\": 28, \"word_embed_proj_dim\": 16"),
                 {"'word_embed_proj_dim' is 16", "hidden_size = 32"}},
-        Refusal{"OlmoThatCutsQKAndV", family("olmo", "\"clip_qkv\": 8.0"), {"'clip_qkv' is set", "not supported"}},
         Refusal{"BitnetWhoseHeadsAreNoHiddenSize",
                 family("bitnet"),
                 {"'head_dim'", "is 12", "hidden_size / num_attention_heads"}},

@@ -104,6 +104,10 @@ std::vector<Spelling> spellings() {
       keys({kFour, R"("sliding_window": 8, "rope_theta": 50000.0, "rope_scaling": {"attention_factor": 1.2,
         "beta_fast": 32.0, "beta_slow": 1.0, "factor": 8.0, "original_max_position_embeddings": 64,
         "rope_type": "yarn"})"}));
+  const char* const kBands = R"("rope_type": "llama3", "factor": 8.0, "original_max_position_embeddings": 64,
+        "low_freq_factor": 1.0, "high_freq_factor": 4.0)";
+  add("apertus", "apertus", keys({R"("rope_parameters": {"rope_theta": 50000.0, )", kBands, "}"}),
+      keys({R"("rope_scaling": {"type": "llama3", )", kBands, "}, ", kTheta}));
   add("cohere", "cohere",
       keys({"\"use_qk_norm\": true, \"logit_scale\": 0.25, \"tie_word_embeddings\": true, ", kRope}),
       keys({"\"use_qk_norm\": true, \"logit_scale\": 0.25, ", kTheta}));
