@@ -11,6 +11,7 @@
 #include "gpu/linear_layers.h"
 #include "gpu/norms.h"
 #include "gpu/pack.h"
+#include "gpu/plain_ops.h"
 #include "gpu/runtime/host_threads.h"
 #include "gpu/steps.h"
 #include "gpu/tensors.h"
@@ -23,9 +24,7 @@ using namespace backend;
 // Every change of result bits changes the number: saved KV caches outlive the program, and the numeric mode names it.
 constexpr const char* kArithmetic = "2";
 
-constexpr std::uint32_t pieces(std::uint32_t width, std::uint32_t size) { return (width + size - 1) / size; }
-
-class GpuOps final : public Ops {
+class GpuOps final : public PlainOps {
  public:
   GpuOps(std::unique_ptr<Device> device, const GpuOptions& options)
       : device_(std::move(device)),
@@ -102,10 +101,13 @@ class GpuOps final : public Ops {
     device_->record(&launches_);
   }
 
-  void embed(const Weight& table, float scale, Buffer& out) override {
+  void embed(const Weight& table, float scale, Buffer& out, std::uint32_t num_tokens) override {
     const auto& rows = device_cast<const DeviceWeight>(table);
-    if (!rows.is_part()) expect_embed(batch_, table, out);
-    start_embed(rows, {.tokens = step_buffer_.device_tokens(), .said = previous_tokens(), .scale = scale}, out);
+    if (!rows.is_part()) expect_embed(batch_, table, out, num_tokens);
+    start_embed(
+        rows,
+        {.tokens = step_buffer_.device_tokens(), .said = previous_tokens(), .scale = scale, .num_tokens = num_tokens},
+        out);
   }
   void embed_positions(const Weight& table, std::uint32_t offset, Buffer& out) override {
     const auto& rows = device_cast<const DeviceWeight>(table);
@@ -143,37 +145,6 @@ class GpuOps final : public Ops {
     expect_attend(batch_, spec, qkv, cache, out);
     attention_.attend(view_of(spec), spec.layer, device_cast<const DeviceBuffer>(qkv).data(),
                       device_cast<const DeviceCache>(cache), device_cast<DeviceBuffer>(out).data());
-  }
-
-  void activate(const Buffer& x, Activation kind, bool gated, std::uint32_t rows, Buffer& out,
-                const Xielu& xielu) override {
-    expect_activate(x, kind, gated, rows, out);
-    start(kernels_.activate, {padded(rows), pieces(out.width(), gpu::Activate::kThreads)},
-          {device_cast<const DeviceBuffer>(x).data(), out.width(), device_cast<DeviceBuffer>(out).data(), kind, gated,
-           xielu});
-  }
-
-  void add(Buffer& x, const Buffer& y, float scale, std::uint32_t rows) override {
-    expect_add(x, y, rows);
-    start(kernels_.add, {padded(rows), pieces(x.width(), Add::kThreads)},
-          {device_cast<DeviceBuffer>(x).data(), device_cast<const DeviceBuffer>(y).data(), x.width(), scale});
-  }
-  void multiply_by(Buffer& x, const Buffer& y, std::uint32_t column, std::uint32_t rows) override {
-    expect_multiply_by(x, y, column, rows);
-    start(kernels_.rescale, {padded(rows), pieces(x.width(), Rescale::kThreads)},
-          {device_cast<DeviceBuffer>(x).data(), x.width(), 1.0f, 0.0f, device_cast<const DeviceBuffer>(y).data(),
-           y.width(), column});
-  }
-  void rescale(Buffer& x, float scale, float cap, std::uint32_t rows) override {
-    CHECK_LE(rows, x.max_rows());
-    start(kernels_.rescale, {padded(rows), pieces(x.width(), Rescale::kThreads)},
-          {device_cast<DeviceBuffer>(x).data(), x.width(), scale, cap, nullptr, 0, 0});
-  }
-
-  void clip(Buffer& x, float limit, std::uint32_t rows) override {
-    CHECK_LE(rows, x.max_rows());
-    start(kernels_.clip, {padded(rows), pieces(x.width(), Clip::kThreads)},
-          {device_cast<DeviceBuffer>(x).data(), x.width(), limit});
   }
 
   void place(const Buffer& x, std::uint32_t rows, std::uint32_t column, Buffer& out) override {
@@ -313,10 +284,7 @@ class GpuOps final : public Ops {
     args.out = device_cast<DeviceBuffer>(out).data();
     start(kernels_.embed, {grid_rows_, pieces(rows.k(), Embed::kThreads)}, args);
   }
-  template <typename Kernel>
-  void start(const Entry<Kernel>& kernel, Index grid, const typename Kernel::Args& args) {
-    device_->start(kernel, grid, args);
-  }
+  Device& launcher() override { return *device_; }
   // The device, for work that is not part of a captured step: runs what was recorded so far.
   Device& device() {
     run_recorded();
@@ -344,7 +312,7 @@ class GpuOps final : public Ops {
   }
   // Rows that a kernel runs for `rows` rows of the batch or of its logits rows: those of the bucket while a step is
   // recorded. Other row counts, which some drafters have, vary from step to step: recording ends at the first of them.
-  std::uint32_t padded(std::uint32_t rows) {
+  std::uint32_t padded(std::uint32_t rows) override {
     if (records_ && rows != batch_.num_rows() && rows != grid_rows_) run_recorded();
     return records_ ? grid_rows_ : rows;
   }

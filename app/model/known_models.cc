@@ -60,6 +60,15 @@ constexpr KnownFamily kFamilies[] = {
      .models = "Gemma 3 4B, 12B, 27B",
      .differs = "the same, inside a model with images",
      .calls = {Calls::kGeneric}, .kv = {"Gemma 3 4B", 34, 4, 256}},
+    {.model_type = "gemma3n_text",
+     .models = "the text part of Gemma 3n",
+     .differs = "four residual streams (AltUp), a branch of low rank beside attention (LAUREL), gates of which few are "
+         "not 0, embeddings for each layer, K and V that later layers read",
+     .calls = {Calls::kGeneric}},
+    {.model_type = "gemma3n",
+     .models = "Gemma 3n E2B, E4B",
+     .differs = "the same, inside a model with images and sound",
+     .calls = {Calls::kGeneric}, .kv = {"Gemma 3n E4B", 20, 2, 256}},
     {.model_type = "gemma4_text",
      .models = "the text part of Gemma 4",
      .differs = "as Gemma 3, with heads and widths of their own in layers without a window, K that is V, K and V "

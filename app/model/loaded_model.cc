@@ -122,7 +122,7 @@ std::uint64_t packed_bytes_of(const model::Checkpoint& checkpoint, const model::
       const model::Tensor* tensor = checkpoint.find(part.name);
       if (tensor == nullptr || !tensor->format()) continue;  // packing rejects it
       const std::uint64_t rows = part.num_rows();
-      const std::uint64_t values = part.shape.size() == 1 ? rows : rows * part.inputs();
+      const std::uint64_t values = part.shape.size() < 2 ? rows : rows * part.inputs();
       if (entry.kind != model::TensorEntry::Kind::kMatrix) {
         bytes += values * sizeof(float);
         continue;

@@ -96,11 +96,12 @@ void expect_batch(const Batch& batch, std::uint32_t max_rows) {
   }
 }
 
-void expect_embed(const Batch& batch, const Weight& table, const Buffer& out) {
+void expect_embed(const Batch& batch, const Weight& table, const Buffer& out, std::uint32_t num_tokens) {
   expect(out, batch.num_rows(), table.k());
   for (const TokenId token : batch.tokens) {
     CHECK_GE(token, batch.fed.empty() ? 0 : -1);
-    CHECK(token < 0 || static_cast<std::uint32_t>(token) < table.n());
+    const auto id = static_cast<std::uint32_t>(token);
+    CHECK(token < 0 || id < table.n() || id >= num_tokens);
   }
 }
 
@@ -216,6 +217,43 @@ void expect_multiply_by(const Buffer& x, const Buffer& y, std::uint32_t column, 
   CHECK_LE(rows, x.max_rows());
   CHECK_LE(rows, y.max_rows());
   CHECK_LE(std::uint64_t{column} + x.width(), y.width());
+}
+
+void expect_multiply_columns(const Buffer& x, const Vector& factors, std::uint32_t rows) {
+  CHECK_LE(rows, x.max_rows());
+  expect(factors, x.width());
+}
+
+void expect_match_length(const Buffer& x, const Buffer& y, std::uint32_t rows) {
+  CHECK(&x != &y);
+  expect(x, rows, y.width());
+  expect(y, rows, x.width());
+}
+
+void expect_cut_below(const Buffer& x, std::uint32_t width, std::uint32_t rows) {
+  CHECK_LE(rows, x.max_rows());
+  CHECK(width > 0 && width <= x.width());
+}
+
+void expect_mix(Streams x, const Buffer& coefs, std::uint32_t rows, Streams out) {
+  CHECK(!x.empty() && x.size() <= kMaxStreams);
+  CHECK_EQ(out.size(), x.size());
+  expect(coefs, rows, static_cast<std::uint32_t>(x.size() * x.size()));
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    expect(*x[i], rows, x.front()->width());
+    expect(*out[i], rows, x.front()->width());
+    CHECK(std::ranges::find(x, out[i]) == x.end());
+  }
+}
+
+void expect_correct(Streams x, const Buffer& y, const Buffer& coefs, std::uint32_t rows) {
+  CHECK(!x.empty() && x.size() <= kMaxStreams);
+  expect(coefs, rows, static_cast<std::uint32_t>(x.size()));
+  expect(y, rows, x.front()->width());
+  for (const Buffer* stream : x) {
+    expect(*stream, rows, y.width());
+    CHECK(stream != &y);
+  }
 }
 
 void expect_add(const Buffer& x, const Buffer& y, std::uint32_t rows) {

@@ -19,7 +19,7 @@ void expect(const Weight& w, std::uint32_t n, std::uint32_t k);         // [n, k
 // The batch alone: T, contiguous sequences, ascending positions, ascending rows of logits rows; exactly the rows
 // without a token are in `fed`.
 void expect_batch(const Batch& batch, std::uint32_t max_rows);
-void expect_embed(const Batch& batch, const Weight& table, const Buffer& out);
+void expect_embed(const Batch& batch, const Weight& table, const Buffer& out, std::uint32_t num_tokens);
 void expect_embed_positions(const Batch& batch, const Weight& table, std::uint32_t offset, const Buffer& out);
 void expect_norm(const Buffer& x, const Norm& norm, std::uint32_t rows, const Buffer& out);
 void expect_multiply(const Buffer& x, const Weight& w, std::uint32_t rows, std::uint32_t column, const Buffer& out);
@@ -34,6 +34,11 @@ void expect_norm_columns(const Buffer& x, std::uint32_t column, std::uint32_t wi
 void expect_activate(const Buffer& x, Activation kind, bool gated, std::uint32_t rows, const Buffer& out);
 void expect_multiply_by(const Buffer& x, const Buffer& y, std::uint32_t column, std::uint32_t rows);
 void expect_add(const Buffer& x, const Buffer& y, std::uint32_t rows);
+void expect_multiply_columns(const Buffer& x, const Vector& factors, std::uint32_t rows);
+void expect_match_length(const Buffer& x, const Buffer& y, std::uint32_t rows);
+void expect_cut_below(const Buffer& x, std::uint32_t width, std::uint32_t rows);
+void expect_mix(Streams x, const Buffer& coefs, std::uint32_t rows, Streams out);
+void expect_correct(Streams x, const Buffer& y, const Buffer& coefs, std::uint32_t rows);
 void expect_place(const Buffer& x, std::uint32_t rows, std::uint32_t column, const Buffer& out);
 void expect_cut(const Buffer& x, std::uint32_t rows, std::uint32_t column, const Buffer& out);
 void expect_gather(const Batch& batch, const Buffer& x, const Buffer& out);

@@ -33,8 +33,9 @@ class StepOps {
   // begin() calls run between these steps.
   virtual std::uint32_t depth() const { return 1; }
   virtual void begin(const Batch& batch) = 0;
-  // out[t,:] = table[tokens[t],:] widened to f32, q * s if quantised; then * scale.
-  virtual void embed(const Weight& table, float scale, Buffer& out) = 0;
+  // out[t,:] = table[tokens[t],:] widened to f32, q * s if quantised; then * scale. Tokens from num_tokens on take the
+  // first row.
+  virtual void embed(const Weight& table, float scale, Buffer& out, std::uint32_t num_tokens = ~0u) = 0;
   // out[t,:] = table[positions[t] + offset,:] widened to f32, q * s if quantised.
   virtual void embed_positions(const Weight& table, std::uint32_t offset, Buffer& out) = 0;
   // rms    out[t,i] = (x[t,i] * r) * s[i], r = 1 / sqrt(sum16(x²) / E + eps), IEEE sqrt and division
@@ -107,6 +108,16 @@ class StepOps {
   virtual void rescale(Buffer& x, float scale, float cap, std::uint32_t rows) = 0;
   // x[t,i] = min(limit, max(-limit, x[t,i])); a NaN stays one.
   virtual void clip(Buffer& x, float limit, std::uint32_t rows) = 0;
+  // x[t,i] = x[t,i] * factors[i].
+  virtual void multiply_columns(Buffer& x, const Vector& factors, std::uint32_t rows) = 0;
+  // x[t,:] = x[t,:] * r, r = sqrt(sum16(y²) / E) / sqrt(max(least, sum16(x²) / E)).
+  virtual void match_length(Buffer& x, const Buffer& y, float least, std::uint32_t rows) = 0;
+  // Of the first F columns: m = sum16(x) / F, s = sqrt(sum16((x - m)²) / F), x[t,f] = max(0, x[t,f] - fma(s, c, m)).
+  virtual void cut_below(Buffer& x, std::uint32_t width, float c, std::uint32_t rows) = 0;
+  // out_i[t,:] = x_i[t,:], then for j ascending fma(x_j[t,:], coefs[t, i·n + j], out_i[t,:]); n streams.
+  virtual void mix(Streams x, const Buffer& coefs, std::uint32_t rows, Streams out) = 0;
+  // y[t,:] = y[t,:] - x_0[t,:], then x_i[t,:] = fma(y[t,:], coefs[t,i] + 1, x_i[t,:]).
+  virtual void correct(Streams x, Buffer& y, const Buffer& coefs, std::uint32_t rows) = 0;
   // out[t, column + i] = x[t,i].
   virtual void place(const Buffer& x, std::uint32_t rows, std::uint32_t column, Buffer& out) = 0;
   // out[t,i] = x[t, column + i], for as many columns as `out` has.

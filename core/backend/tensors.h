@@ -85,6 +85,10 @@ class Buffer {
   virtual std::uint32_t width() const = 0;
 };
 
+// Parallel residual streams: buffers of one width.
+using Streams = std::span<Buffer* const>;
+inline constexpr std::uint32_t kMaxStreams = 4;
+
 // K and V of one layer, and their place. Layers are cut into groups: a block has K and V of P tokens for the layers of
 // one group, so that layers of a group have the same block tables. In a block the layers lie one behind the other, in
 // the order of their places.

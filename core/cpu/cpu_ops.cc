@@ -84,13 +84,14 @@ class CpuOps final : public Ops {
     attention_.begin(batch);
   }
 
-  void embed(const Weight& table, float scale, Buffer& out) override {
-    expect_embed(batch_, table, out);
+  void embed(const Weight& table, float scale, Buffer& out, std::uint32_t num_tokens) override {
+    expect_embed(batch_, table, out, num_tokens);
     const auto& w = device_cast<const PackedWeight>(table);
     auto& rows = device_cast<HostBuffer>(out);
     // A row of a packed table is spread over as many cache lines as it has elements (in bf16: pairs of elements).
     for_rows(team_, batch_.num_rows(), std::size_t{w.k()} * 64, [&](std::uint32_t row) {
-      unpack_row(w, static_cast<std::uint32_t>(batch_.tokens[row]), rows.row(row));
+      const auto token = static_cast<std::uint32_t>(batch_.tokens[row]);
+      unpack_row(w, token < num_tokens ? token : 0, rows.row(row));
       if (scale != 1.0f) kernels_.rescale(rows.row(row), scale, 0.0f, w.k());
     });
   }
@@ -187,6 +188,61 @@ class CpuOps final : public Ops {
     auto& values = device_cast<HostBuffer>(x);
     for_rows(team_, rows, std::size_t{x.width()} * 2 * sizeof(float),
              [&](std::uint32_t row) { kernels_.clip(values.row(row), limit, x.width()); });
+  }
+
+  void multiply_columns(Buffer& x, const Vector& factors, std::uint32_t rows) override {
+    expect_multiply_columns(x, factors, rows);
+    auto& values = device_cast<HostBuffer>(x);
+    const float* by = device_cast<const HostVector>(factors).data();
+    for_rows(team_, rows, std::size_t{x.width()} * 3 * sizeof(float),
+             [&](std::uint32_t row) { kernels_.multiply(values.row(row), by, x.width()); });
+  }
+
+  void match_length(Buffer& x, const Buffer& y, float least, std::uint32_t rows) override {
+    expect_match_length(x, y, rows);
+    auto& values = device_cast<HostBuffer>(x);
+    const auto& like = device_cast<const HostBuffer>(y);
+    const auto width = static_cast<float>(x.width());
+    for_rows(team_, rows, std::size_t{x.width()} * 3 * sizeof(float), [&](std::uint32_t row) {
+      const float wanted = kernels_.sum(like.row(row), 0.0f, true, x.width()) / width;
+      const float mean = kernels_.sum(values.row(row), 0.0f, true, x.width()) / width;
+      kernels_.rescale(values.row(row), std::sqrt(wanted) / std::sqrt(std::max(least, mean)), 0.0f, x.width());
+    });
+  }
+
+  void cut_below(Buffer& x, std::uint32_t width, float c, std::uint32_t rows) override {
+    expect_cut_below(x, width, rows);
+    auto& values = device_cast<HostBuffer>(x);
+    for_rows(team_, rows, std::size_t{width} * 3 * sizeof(float), [&](std::uint32_t row) {
+      const float mean = kernels_.sum(values.row(row), 0.0f, false, width) / static_cast<float>(width);
+      const float variance = kernels_.sum(values.row(row), mean, true, width) / static_cast<float>(width);
+      kernels_.cut_below(values.row(row), std::fma(std::sqrt(variance), c, mean), width);
+    });
+  }
+
+  void mix(Streams x, const Buffer& coefs, std::uint32_t rows, Streams out) override {
+    expect_mix(x, coefs, rows, out);
+    const std::size_t width = x.front()->width();
+    for_rows(team_, rows, x.size() * width * 4 * sizeof(float), [&](std::uint32_t row) {
+      const float* coef = device_cast<const HostBuffer>(coefs).row(row);
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        float* to = device_cast<HostBuffer>(*out[i]).row(row);
+        std::copy_n(device_cast<const HostBuffer>(*x[i]).row(row), width, to);
+        for (const Buffer* stream : x)
+          kernels_.add(to, device_cast<const HostBuffer>(*stream).row(row), *coef++, width);
+      }
+    });
+  }
+
+  void correct(Streams x, Buffer& y, const Buffer& coefs, std::uint32_t rows) override {
+    expect_correct(x, y, coefs, rows);
+    const std::size_t width = y.width();
+    for_rows(team_, rows, x.size() * width * 3 * sizeof(float), [&](std::uint32_t row) {
+      const float* coef = device_cast<const HostBuffer>(coefs).row(row);
+      float* change = device_cast<HostBuffer>(y).row(row);
+      kernels_.add(change, device_cast<const HostBuffer>(*x.front()).row(row), -1.0f, width);
+      for (Buffer* stream : x) kernels_.add(device_cast<HostBuffer>(*stream).row(row), change, *coef++ + 1.0f, width);
+    });
   }
 
   void place(const Buffer& x, std::uint32_t rows, std::uint32_t column, Buffer& out) override {

@@ -6,8 +6,8 @@
 
 #include "core/base/check.h"
 #include "core/base/start_error.h"
-#include "core/model/rope.h"
-#include "core/model/rope_math.h"
+#include "core/model/rope/rope.h"
+#include "core/model/rope/rope_math.h"
 
 namespace quire::model {
 
@@ -59,9 +59,20 @@ Layer Decoder::make_layer(std::uint32_t index) {
     layer.per_layer_out = weights_.list(Role::kPerLayerOut, index);
     layer.per_layer_norm = norm_of(spec.norm, Role::kPerLayerNorm, spec_.hidden, index);
   }
+  if (spec_.altup) {
+    layer.router_norm = norm_of(spec.norm, Role::kRouterNorm, spec_.hidden, index);
+    layer.router = weights_.list(Role::kRouter, index);
+    layer.prediction = weights_.list(Role::kPrediction, index);
+    layer.correction = weights_.list(Role::kCorrection, index);
+    layer.correction_scale = weights_.vector(Role::kCorrectionScale, index);
+    layer.laurel_left = weights_.list(Role::kLaurelLeft, index);
+    layer.laurel_right = weights_.list(Role::kLaurelRight, index);
+    layer.laurel_norm = norm_of(spec.norm, Role::kLaurelNorm, spec_.hidden, index);
+  }
   if (spec.scaled) layer.scale = weights_.number(Role::kLayerScale, index);
   layer.activation = spec.mlp.activation;
   layer.gated = spec.mlp.gated;
+  layer.cutoff = spec.mlp.cutoff;
   if (spec.mlp.activation == backend::Activation::kXielu) layer.xielu = xielu_of(index);
   layer.qkv_clip = spec.attention.qkv_clip;
   return layer;
@@ -184,6 +195,7 @@ Workspace Decoder::make_workspace(std::uint32_t max_rows, std::uint32_t max_logi
     workspace.gate_up.add(ops_, max_rows, width);
     workspace.activated.add(ops_, max_rows, width);
   }
+  if (spec_.altup) workspace.streams = StreamBuffers(ops_, *spec_.altup, max_rows, hidden);
   workspace.logits_rows = ops_.make_buffer(max_logits_rows, hidden);
   workspace.normed_rows = ops_.make_buffer(max_logits_rows, hidden);
   workspace.logits = ops_.make_buffer(max_logits_rows, spec_.vocab);
@@ -207,6 +219,7 @@ void Decoder::forward(const backend::Batch& batch, backend::KvCache& cache, Work
     capture(index, batch.num_rows(), workspace);
     run(index, {}, batch.num_rows(), cache, workspace);
   }
+  if (spec_.altup) merge_streams(ops_, weights_, batch.num_rows(), workspace.streams, *workspace.x, *workspace.product);
   capture(spec_.num_layers(), batch.num_rows(), workspace);
   if (workspace.captures.final_norm) ops_.norm(*workspace.x, final_norm_, batch.num_rows(), *workspace.states);
   if (norms_all) ops_.norm(*workspace.x, final_norm_, batch.num_rows(), *workspace.normed);
@@ -223,6 +236,7 @@ void Decoder::forward_parts(const backend::Batch& batch, backend::KvCache& cache
     some.attention = some.attention && parts[spec_.layers[index].attention.kv_source.value_or(index)].attention;
     run(index, some, batch.num_rows(), cache, workspace);
   }
+  if (spec_.altup) merge_streams(ops_, weights_, batch.num_rows(), workspace.streams, *workspace.x, *workspace.product);
   add_logits_row(batch, workspace);
 }
 
@@ -235,12 +249,14 @@ void Decoder::embed(std::uint32_t rows, Workspace& workspace) const {
   }
   if (embedding_norm_) ops_.norm(*workspace.x, embedding_norm_, rows, *workspace.x);
   if (spec_.per_layer) embed_per_layer(rows, workspace);
+  if (spec_.altup) begin_streams(ops_, weights_, rows, *workspace.x, workspace.streams);
 }
 
 void Decoder::embed_per_layer(std::uint32_t rows, Workspace& workspace) const {
   const std::uint32_t width = spec_.per_layer->width;
   backend::Buffer& projected = *workspace.projected;
-  ops_.embed(weights_.weight(Role::kPerLayerEmbedding), std::sqrt(static_cast<float>(width)), *workspace.per_layer);
+  ops_.embed(weights_.weight(Role::kPerLayerEmbedding), std::sqrt(static_cast<float>(width)), *workspace.per_layer,
+             spec_.per_layer->vocab);
   ops_.linear(*workspace.x, weights_.list(Role::kPerLayerProjection), rows, projected);
   ops_.rescale(projected, 1.0f / std::sqrt(static_cast<float>(spec_.hidden)), 0.0f, rows);
   ops_.norm_columns(projected, 0, projected.width(), width, per_layer_projection_norm_, rows);
@@ -250,6 +266,7 @@ void Decoder::embed_per_layer(std::uint32_t rows, Workspace& workspace) const {
 
 void Decoder::run(std::uint32_t index, LayerParts parts, std::uint32_t rows, backend::KvCache& cache,
                   Workspace& workspace) const {
+  if (spec_.altup) return run_on_streams(index, parts, rows, cache, workspace);
   const Layer& layer = layers_[index];
   const auto [attention, mlp] = inputs_of(layer, rows, workspace);
   if (parts.attention) attend(layer, attention, rows, cache, workspace);
@@ -258,14 +275,42 @@ void Decoder::run(std::uint32_t index, LayerParts parts, std::uint32_t rows, bac
   if (layer.scale != 1.0f) ops_.rescale(*workspace.x, layer.scale, 0.0f, rows);
 }
 
+void Decoder::run_on_streams(std::uint32_t index, LayerParts parts, std::uint32_t rows, backend::KvCache& cache,
+                             Workspace& workspace) const {
+  const Layer& layer = layers_[index];
+  StreamBuffers& streams = workspace.streams;
+  backend::Buffer& x = *workspace.x;
+  backend::Buffer& normed = *workspace.normed;
+  predict_streams(ops_, layer, rows, normed, streams);
+  ops_.cut(streams.first(), rows, 0, x);
+  ops_.norm(x, layer.input_norm, rows, normed);
+  add_laurel(ops_, layer, rows, normed, streams);  // before attention takes the norm's buffer
+  if (parts.attention) attend(layer, {&normed, {}}, rows, cache, workspace);
+  ops_.add(x, streams.laurel(), 1.0f, rows);
+  ops_.rescale(x, std::sqrt(0.5f), 0.0f, rows);
+  if (parts.mlp) feed_forward(layer, {&x, {layer.mlp_norm, &normed}}, rows, workspace);
+  correct_streams(ops_, layer, rows, x, normed, streams);
+  ops_.cut(streams.first(), rows, 0, x);
+  if (layer.correction_scale != nullptr) ops_.multiply_columns(x, *layer.correction_scale, rows);
+  ops_.linear(gated_per_layer(layer, index, rows, workspace), layer.per_layer_out, rows, *workspace.product);
+  ops_.norm(*workspace.product, layer.per_layer_norm, rows, *workspace.product);
+  for (backend::Buffer* other : streams.all().subspan(1)) ops_.add(*other, *workspace.product, 1.0f, rows);
+  if (workspace.captures.num() > 0) ops_.cut(streams.first(), rows, 0, x);
+}
+
 void Decoder::add_per_layer(const Layer& layer, std::uint32_t index, std::uint32_t rows, Workspace& workspace) const {
+  ops_.linear(gated_per_layer(layer, index, rows, workspace), layer.per_layer_out, rows, *workspace.product, {},
+              ThenAdd{workspace.x.get(), 1.0f, layer.per_layer_norm});
+}
+
+backend::Buffer& Decoder::gated_per_layer(const Layer& layer, std::uint32_t index, std::uint32_t rows,
+                                          Workspace& workspace) const {
   const std::uint32_t width = spec_.per_layer->width;
   backend::Buffer& activated = workspace.activated.of(width);
   ops_.linear(*workspace.x, layer.per_layer_gate, rows, workspace.gate_up.of(width), {},
               ThenActivate{&activated, layer.activation, /*gated=*/false});
   ops_.multiply_by(activated, *workspace.per_layer, index * width, rows);
-  ops_.linear(activated, layer.per_layer_out, rows, *workspace.product, {},
-              ThenAdd{workspace.x.get(), 1.0f, layer.per_layer_norm});
+  return activated;
 }
 
 // Parallel layers norm x before attention adds to it.
@@ -312,8 +357,15 @@ void Decoder::attend(const Layer& layer, const Input& in, std::uint32_t rows, ba
 
 void Decoder::feed_forward(const Layer& layer, const Input& in, std::uint32_t rows, Workspace& workspace) const {
   backend::Buffer& activated = workspace.activated.of(layer.down[0].k());
-  ops_.linear(*in.rows, layer.gate_up, rows, workspace.gate_up.of(layer.gate_up.n()), in.before,
-              ThenActivate{&activated, layer.activation, layer.gated, layer.xielu});
+  backend::Buffer& gate_up = workspace.gate_up.of(layer.gate_up.n());
+  if (layer.cutoff) {
+    ops_.linear(*in.rows, layer.gate_up, rows, gate_up, in.before);
+    ops_.cut_below(gate_up, activated.width(), *layer.cutoff, rows);
+    ops_.activate(gate_up, layer.activation, layer.gated, rows, activated);
+  } else {
+    ops_.linear(*in.rows, layer.gate_up, rows, gate_up, in.before,
+                ThenActivate{&activated, layer.activation, layer.gated, layer.xielu});
+  }
   ops_.linear(activated, layer.down, rows, *workspace.product, inner(layer.mlp_inner_norm, activated, workspace),
               ThenAdd{workspace.x.get(), layer.residual_scale, layer.mlp_out_norm});
 }

@@ -20,6 +20,7 @@
 #include "core/model/layer.h"
 #include "core/model/source/model_files.h"
 #include "core/model/spec.h"
+#include "core/model/streams.h"
 #include "core/model/weights.h"
 
 namespace quire::model {
@@ -58,6 +59,7 @@ struct Workspace {
   std::unique_ptr<backend::Buffer> logits_rows;  // [R, E]
   std::unique_ptr<backend::Buffer> normed_rows;  // [R, E]
   std::unique_ptr<backend::Buffer> logits;       // [R, V]
+  StreamBuffers streams;                         // of AltUpSpec; empty: the model has none
   Captures captures;
   std::unique_ptr<backend::Buffer> states;  // [T, captures · E]; null: no captures
 };
@@ -129,6 +131,11 @@ class Decoder {
   void attend(const Layer& layer, const Input& in, std::uint32_t rows, backend::KvCache& cache,
               Workspace& workspace) const;
   void add_per_layer(const Layer& layer, std::uint32_t index, std::uint32_t rows, Workspace& workspace) const;
+  // The layer's embeddings, gated by x: [T, P].
+  backend::Buffer& gated_per_layer(const Layer& layer, std::uint32_t index, std::uint32_t rows,
+                                   Workspace& workspace) const;
+  void run_on_streams(std::uint32_t index, LayerParts parts, std::uint32_t rows, backend::KvCache& cache,
+                      Workspace& workspace) const;
   void feed_forward(const Layer& layer, const Input& in, std::uint32_t rows, Workspace& workspace) const;
   void capture(std::uint32_t boundary, std::uint32_t num_rows, Workspace& workspace) const;
   void add_logits_row(const backend::Batch& batch, Workspace& workspace) const;

@@ -2,6 +2,8 @@
 // Owner   the owner of the weights; a layer borrows them.
 #pragma once
 
+#include <optional>
+
 #include "core/backend/attention_spec.h"
 #include "core/backend/linear.h"
 #include "core/model/spec.h"
@@ -12,22 +14,31 @@ struct Layer {
   backend::AttentionSpec attention;
   Placement placement = Placement::kPre;
   float residual_scale = 1.0f;
-  backend::Norm input_norm;            // [E] before attention; of a parallel layer before the MLP, too
-  backend::Norm attention_norm;        // [E] after attention
-  backend::Norm mlp_norm;              // [E] before the MLP; of kParallelNorms beside attention's
-  backend::Norm mlp_out_norm;          // [E] after the MLP
-  backend::Norm attention_inner_norm;  // [H·D] before `out`
-  backend::Norm mlp_inner_norm;        // [F] before `down`
-  backend::WeightList qkv;             // [(H + 2G)·D, E], columns q | k | v
-  backend::WeightList out;             // [E, H·D]
-  backend::WeightList gate_up;         // [2F, E], columns gate | up; [F, E] if it is not gated
-  backend::WeightList down;            // [E, F]
-  backend::WeightList per_layer_gate;  // [P, E] of PerLayerEmbedding; empty: the model has none
-  backend::WeightList per_layer_out;   // [E, P]
-  backend::Norm per_layer_norm;        // [E]
-  float scale = 1.0f;                  // of the layer's output
+  backend::Norm input_norm;                           // [E] before attention; of a parallel layer before the MLP, too
+  backend::Norm attention_norm;                       // [E] after attention
+  backend::Norm mlp_norm;                             // [E] before the MLP; of kParallelNorms beside attention's
+  backend::Norm mlp_out_norm;                         // [E] after the MLP
+  backend::Norm attention_inner_norm;                 // [H·D] before `out`
+  backend::Norm mlp_inner_norm;                       // [F] before `down`
+  backend::WeightList qkv;                            // [(H + 2G)·D, E], columns q | k | v
+  backend::WeightList out;                            // [E, H·D]
+  backend::WeightList gate_up;                        // [2F, E], columns gate | up; [F, E] if it is not gated
+  backend::WeightList down;                           // [E, F]
+  backend::WeightList per_layer_gate;                 // [P, E] of PerLayerEmbedding; empty: the model has none
+  backend::WeightList per_layer_out;                  // [E, P]
+  backend::Norm per_layer_norm;                       // [E]
+  backend::Norm router_norm;                          // [E] of AltUpSpec, as the next seven
+  backend::WeightList router;                         // [n, E]
+  backend::WeightList prediction;                     // [n·n, n]
+  backend::WeightList correction;                     // [n, n]
+  const backend::Vector* correction_scale = nullptr;  // [E]; null: none
+  backend::WeightList laurel_left;                    // [rank, E]
+  backend::WeightList laurel_right;                   // [E, rank]
+  backend::Norm laurel_norm;                          // [E]
+  float scale = 1.0f;                                 // of the layer's output
   backend::Activation activation = backend::Activation::kSilu;
   bool gated = true;
+  std::optional<float> cutoff{};
   backend::Xielu xielu{};
   float qkv_clip = 0.0f;
 };

@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "core/base/float_bits.h"
-#include "core/model/rope.h"
-#include "core/model/rope_config.h"
-#include "core/model/rope_math.h"
+#include "core/model/rope/rope.h"
+#include "core/model/rope/rope_config.h"
+#include "core/model/rope/rope_math.h"
 
 namespace quire::model {
 namespace {
@@ -84,6 +84,7 @@ std::string traits_of(const LayerSpec& layer) {
   if (layer.inner_norms) text += " inner_norms";
   if (layer.mlp.activation != backend::Activation::kSilu) text += std::string(" act=") + name_of(layer.mlp.activation);
   if (!layer.mlp.gated) text += " ungated";
+  if (layer.mlp.cutoff) text += " cutoff=" + shortest(*layer.mlp.cutoff);
   const AttentionLayer& attention = layer.attention;
   const auto usual = static_cast<float>(1.0 / std::sqrt(static_cast<double>(attention.head_dim)));
   if (attention.scale != usual) text += " scale=" + shortest(attention.scale);
@@ -126,6 +127,10 @@ std::string traits_of(const ModelSpec& spec) {
   if (spec.embedding_norm) text += " embed_norm=" + text_of(*spec.embedding_norm);
   if (spec.per_layer) {
     text += " per_layer=" + std::to_string(spec.per_layer->width) + ":" + std::to_string(spec.per_layer->vocab);
+  }
+  if (spec.altup) {
+    text += " altup=" + std::to_string(spec.altup->streams) + " laurel=" + std::to_string(spec.altup->laurel_rank) +
+            (spec.altup->scales ? "" : " unscaled");
   }
   if (spec.norm_offset != 0.0f) text += " norm_offset=" + shortest(spec.norm_offset);
   if (spec.embedding_scale != 1.0f) text += " embed=" + shortest(spec.embedding_scale);

@@ -5,6 +5,8 @@
 //            sandwich  x += s·norm(attend(norm(x)));  x += s·norm(mlp(norm(x)))
 //            parallel  n = norm(x);  x += s·attend(n);  x += s·mlp(n)
 //            parallel with two norms  n = norm(x), n' = norm(x);  x += s·attend(n);  x += s·mlp(n')
+//   with AltUp, the residual stream is the first of n; a layer runs on the first of streams that it predicts from all,
+//   and its change corrects all of them (core/model/streams.h)
 //   with inner norms, attend() and mlp() norm the rows that their last matrix multiplies
 // Shape   E hidden, F feed-forward, L layers, H query heads, G kv heads, D head size, V vocabulary. Ranges are checked,
 //         so that the product of any two fits 64 bits and every width 32.
@@ -123,6 +125,8 @@ struct FeedForward {
   backend::Activation activation = backend::Activation::kSilu;
   bool gated = true;
   bool bias = false;
+  // Gates below mean + cutoff · standard deviation of a row's are 0, and the others less by that.
+  std::optional<float> cutoff{};
   bool operator==(const FeedForward&) const = default;
 };
 
@@ -151,8 +155,16 @@ struct LayerSpec {
 //   x += norm(W_out · (act(W_gate·x) · p[layer]))
 struct PerLayerEmbedding {
   std::uint32_t width = 0;  // P
-  std::uint32_t vocab = 0;  // V', at least V
+  std::uint32_t vocab = 0;  // V'; tokens from there on take the first row
   bool operator==(const PerLayerEmbedding&) const = default;
+};
+
+// AltUp: n residual streams; and LAUREL, a branch of low rank beside attention.
+struct AltUpSpec {
+  std::uint32_t streams = 4;  // n
+  std::uint32_t laurel_rank = 64;
+  bool scales = true;  // a vector multiplies the first stream before it gates the embeddings of the layer
+  bool operator==(const AltUpSpec&) const = default;
 };
 
 // Names of a family's tensors. The order of rows of packed ones: q, k, v, of all heads or for each kv head its own;
@@ -181,12 +193,22 @@ struct TensorNames {
   std::string per_layer_gate = "per_layer_input_gate";
   std::string per_layer_out = "per_layer_projection";
   std::string per_layer_norm = "post_per_layer_input_norm";
+  std::string correction_scale = "altup.correct_output_scale";  // its whole name
+  std::string correction = "altup.correction_coefs";
+  std::string prediction = "altup.prediction_coefs";
+  std::string router = "altup.modality_router";
+  std::string router_norm = "altup.router_norm";
+  std::string laurel_left = "laurel.linear_left";
+  std::string laurel_right = "laurel.linear_right";
+  std::string laurel_norm = "laurel.post_laurel_norm";
   std::string scale = "layer_scalar";  // its whole name
   std::string xielu = "mlp.act_fn";    // below it, whole names: alpha_p, alpha_n, beta, eps
   // At the top.
   std::string per_layer_embedding = "embed_tokens_per_layer";
   std::string per_layer_projection = "per_layer_model_projection";
   std::string per_layer_projection_norm = "per_layer_projection_norm";
+  std::string stream_in = "altup_projections";           // below it: a number from 0 on
+  std::string stream_out = "altup_unembed_projections";  // likewise
   std::string prefix = "model.";
   std::string embedding = "embed_tokens";
   std::string embedding_norm{};
@@ -216,6 +238,7 @@ struct ModelSpec {
   std::optional<NormSpec> embedding_norm{};
   std::vector<LayerSpec> layers;  // [L], at least one
   std::optional<PerLayerEmbedding> per_layer{};
+  std::optional<AltUpSpec> altup{};  // kSandwich layers with PerLayerEmbedding only
   NormSpec final_norm{};
   float norm_offset = 0.0f;      // is added to the stored scale of every norm: 1 for norms that multiply by 1 + w
   bool tied_head = false;        // the output matrix is the embedding

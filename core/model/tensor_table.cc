@@ -36,6 +36,7 @@ class Builder {
       norm(Role::kEmbeddingNorm, names_.prefix + names_.embedding_norm, *spec_.embedding_norm, hidden);
     }
     if (spec_.per_layer) add_per_layer_embedding();
+    if (spec_.altup) add_streams();
     for (layer_ = 0; layer_ < spec_.num_layers(); ++layer_) add_layer(spec_.layers[layer_]);
     layer_ = TensorEntry::kTop;
     norm(Role::kFinalNorm, names_.prefix + names_.final_norm, spec_.final_norm, hidden);
@@ -101,6 +102,7 @@ class Builder {
     }
     if (layer.norms_output()) norm(Role::kMlpOutNorm, in_layer(names_.mlp_out_norm), layer.norm, spec_.hidden);
     if (spec_.per_layer) add_per_layer(layer.norm);
+    if (spec_.altup) add_altup(layer.norm);
     if (layer.scaled) add(Role::kLayerScale, Kind::kNumber, {{.name = in_layer(names_.scale), .shape = {1}}});
   }
 
@@ -118,6 +120,35 @@ class Builder {
     matrix(Role::kPerLayerGate, {part(in_layer(names_.per_layer_gate), {width, spec_.hidden})}, false);
     matrix(Role::kPerLayerOut, {part(in_layer(names_.per_layer_out), {spec_.hidden, width})}, false);
     norm(Role::kPerLayerNorm, in_layer(names_.per_layer_norm), out_norm, spec_.hidden);
+  }
+
+  void add_streams() {
+    for (const auto& [role, name] :
+         {std::pair{Role::kStreamIn, &names_.stream_in}, {Role::kStreamOut, &names_.stream_out}}) {
+      for (layer_ = 1; layer_ < spec_.altup->streams; ++layer_) {
+        const std::string number = std::to_string(layer_ - 1);
+        matrix(role, {part(names_.prefix + *name + "." + number, {spec_.hidden, spec_.hidden})}, false);
+      }
+    }
+    layer_ = TensorEntry::kTop;
+  }
+  void add_altup(const NormSpec& norm_spec) {
+    const std::uint64_t hidden = spec_.hidden;
+    const std::uint64_t streams = spec_.altup->streams;
+    const std::uint64_t rank = spec_.altup->laurel_rank;
+    norm(Role::kRouterNorm, in_layer(names_.router_norm), norm_spec, hidden);
+    matrix(Role::kRouter, {part(in_layer(names_.router), {streams, hidden})}, false);
+    matrix(Role::kPrediction, {part(in_layer(names_.prediction), {streams * streams, streams})}, false);
+    matrix(Role::kCorrection, {part(in_layer(names_.correction), {streams, streams})}, false);
+    matrix(Role::kLaurelLeft, {part(in_layer(names_.laurel_left), {rank, hidden})}, false);
+    matrix(Role::kLaurelRight, {part(in_layer(names_.laurel_right), {hidden, rank})}, false);
+    norm(Role::kLaurelNorm, in_layer(names_.laurel_norm), norm_spec, hidden);
+    const std::string scale = in_layer(names_.correction_scale);
+    if (spec_.altup->scales) {
+      add(Role::kCorrectionScale, Kind::kVector, {{.name = scale, .shape = {hidden}}});
+    } else {
+      table_.skipped.push_back(scale);
+    }
   }
 
   void add_attention(const AttentionLayer& attention) {

@@ -44,6 +44,17 @@ enum class Role : std::uint8_t {
   kPerLayerGate,            // [P, E]
   kPerLayerOut,             // [E, P]
   kPerLayerNorm,            // [E]
+  // AltUpSpec; of the first two, the "layer" is the stream, from 1 on
+  kStreamIn,         // [E, E]
+  kStreamOut,        // [E, E]
+  kRouterNorm,       // [E]
+  kRouter,           // [n, E]
+  kPrediction,       // [n·n, n]
+  kCorrection,       // [n, n]
+  kCorrectionScale,  // [E]
+  kLaurelLeft,       // [rank, E]
+  kLaurelRight,      // [E, rank]
+  kLaurelNorm,       // [E]
 };
 
 // Rows of a tensor, which lie together, or in runs. rows 0: all of them.
@@ -62,7 +73,7 @@ struct TensorPart {
   std::uint32_t copies = 1;
   bool transposed = false;  // a matrix whose rows are the file's columns
 
-  std::uint64_t all_rows() const { return transposed ? shape.back() : shape.front(); }
+  std::uint64_t all_rows() const { return shape.empty() ? 1 : transposed ? shape.back() : shape.front(); }
   std::uint64_t inputs() const { return transposed ? shape.front() : shape.back(); }  // of a matrix
   std::uint64_t rows_in_file() const { return rows != 0 ? rows : all_rows(); }
   std::uint64_t num_rows() const { return rows_in_file() * copies; }

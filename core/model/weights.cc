@@ -408,6 +408,7 @@ std::optional<backend::Format> quantize_of(Role role, const ModelSpec& spec, std
   if (role == Role::kHead) return head;
   if (role == Role::kEmbedding) return spec.tied_head ? head : std::nullopt;
   if (role == Role::kPerLayerEmbedding || role == Role::kPositionEmbedding) return std::nullopt;
+  if (role == Role::kRouter || role == Role::kPrediction || role == Role::kCorrection) return std::nullopt;
   return asked;
 }
 

@@ -75,6 +75,7 @@ struct Embed {
     // Token of the table's first row, if the table is a shard; a token that it does not have gives a row of -0.
     std::uint32_t first = 0;
     const RowOfBatch* rows = nullptr;  // not null: of the rows' positions instead of tokens
+    std::uint32_t num_tokens = ~0u;    // those from here on take the row of token 0
   };
   static constexpr unsigned kThreads = 128;
   static constexpr std::int32_t fed_by(std::uint32_t logits_row) { return -1 - static_cast<std::int32_t>(logits_row); }
@@ -91,7 +92,8 @@ struct Embed {
   QUIRE_DEVICE static std::uint32_t token_of(const Args& a, std::uint32_t row) {
     std::int32_t id = a.tokens[row];
     if (id < 0) id = a.said[-1 - id];
-    return static_cast<std::uint32_t>(id < 0 ? 0 : id);
+    const auto token = static_cast<std::uint32_t>(id < 0 ? 0 : id);
+    return token < a.num_tokens ? token : 0;
   }
 };
 
@@ -160,6 +162,15 @@ struct NormRows {
   }
 };
 
+constexpr bool by_sigmoid(backend::Activation kind) {
+  return kind == backend::Activation::kSilu || kind == backend::Activation::kGeluTanh;
+}
+// Of a kind that is by_sigmoid().
+QUIRE_DEVICE float sigmoid_activated(backend::Activation kind, float gate) {
+  const float w =
+      kind == backend::Activation::kSilu ? gate : gate * fma(sample::kGeluCubic, gate * gate, sample::kGeluLinear);
+  return quotient(gate, 1.0f + sample::exp_f32(-w));
+}
 QUIRE_DEVICE float activated(backend::Activation kind, float gate) {
   if (kind == backend::Activation::kRelu2) {
     const float positive = 0.0f > gate ? 0.0f : gate;
@@ -167,9 +178,7 @@ QUIRE_DEVICE float activated(backend::Activation kind, float gate) {
   }
   if (kind == backend::Activation::kGelu) return sample::gelu_f32(gate);
   if (kind == backend::Activation::kRelu) return 0.0f > gate ? 0.0f : gate;
-  const float w =
-      kind == backend::Activation::kSilu ? gate : gate * fma(sample::kGeluCubic, gate * gate, sample::kGeluLinear);
-  return quotient(gate, 1.0f + sample::exp_f32(-w));
+  return sigmoid_activated(kind, gate);
 }
 
 QUIRE_DEVICE float xielu(const backend::Xielu& numbers, float x) {
@@ -252,6 +261,95 @@ struct Clip {
     float& x = a.x[std::size_t{block().x} * a.width + i];
     const float raised = -a.limit > x ? -a.limit : x;
     x = a.limit < raised ? a.limit : raised;
+  }
+};
+
+// x[t,:] scaled to the length of y[t,:]. One thread block per row, as of CutBelow.
+struct MatchLength {
+  struct Args {
+    float* x = nullptr;
+    const float* y = nullptr;
+    std::uint32_t width = 0;
+    float least = 0.0f;
+  };
+  static constexpr unsigned kThreads = 256;
+  static constexpr std::size_t kSharedBytes = kNormShared;
+  QUIRE_DEVICE static void run(const Args& a, std::byte* shared) {
+    auto* const floats = reinterpret_cast<float*>(shared);
+    const std::size_t at = std::size_t{block().x} * a.width;
+    const auto width = static_cast<float>(a.width);
+    const float wanted = quotient(row_sum<kThreads>(a.y + at, a.width, 0.0f, true, floats), width);
+    const float mean = quotient(row_sum<kThreads>(a.x + at, a.width, 0.0f, true, floats), width);
+    const float factor = quotient(root(wanted), root(a.least < mean ? mean : a.least));
+    for (std::uint32_t i = thread(); i < a.width; i += kThreads) a.x[at + i] = a.x[at + i] * factor;
+  }
+};
+
+struct CutBelow {
+  struct Args {
+    float* x = nullptr;
+    std::uint32_t stride = 0;
+    std::uint32_t width = 0;
+    float deviations = 0.0f;
+  };
+  static constexpr unsigned kThreads = 256;
+  static constexpr std::size_t kSharedBytes = kNormShared;
+  QUIRE_DEVICE static void run(const Args& a, std::byte* shared) {
+    auto* const floats = reinterpret_cast<float*>(shared);
+    float* const x = a.x + std::size_t{block().x} * a.stride;
+    const auto width = static_cast<float>(a.width);
+    const float mean = quotient(row_sum<kThreads>(x, a.width, 0.0f, false, floats), width);
+    const float variance = quotient(row_sum<kThreads>(x, a.width, mean, true, floats), width);
+    const float limit = fma(root(variance), a.deviations, mean);
+    for (std::uint32_t i = thread(); i < a.width; i += kThreads) {
+      const float above = x[i] - limit;
+      x[i] = 0.0f > above ? 0.0f : above;
+    }
+  }
+};
+
+// out_i = x_i + the sum over j of coefs[t, i n + j] x_j.
+struct MixStreams {
+  struct Args {
+    const float* x[backend::kMaxStreams] = {};
+    float* out[backend::kMaxStreams] = {};
+    const float* coefs = nullptr;
+    std::uint32_t width = 0;
+    std::uint32_t count = 0;
+  };
+  static constexpr unsigned kThreads = 256;
+  QUIRE_DEVICE static void run(const Args& a, std::byte*) {
+    const std::uint32_t e = block().y * kThreads + thread();
+    if (e >= a.width) return;
+    const std::size_t at = std::size_t{block().x} * a.width + e;
+    const float* coef = a.coefs + std::size_t{block().x} * a.count * a.count;
+    for (std::uint32_t i = 0; i < a.count; ++i) {
+      float sum = a.x[i][at];
+      for (std::uint32_t j = 0; j < a.count; ++j) sum = fma(a.x[j][at], *coef++, sum);
+      a.out[i][at] = sum;
+    }
+  }
+};
+
+// x_i += (coefs[t, i] + 1) (y - x_0).
+struct CorrectStreams {
+  struct Args {
+    float* x[backend::kMaxStreams] = {};
+    float* y = nullptr;
+    const float* coefs = nullptr;
+    std::uint32_t width = 0;
+    std::uint32_t count = 0;
+  };
+  static constexpr unsigned kThreads = 256;
+  QUIRE_DEVICE static void run(const Args& a, std::byte*) {
+    const std::uint32_t e = block().y * kThreads + thread();
+    if (e >= a.width) return;
+    const std::size_t at = std::size_t{block().x} * a.width + e;
+    const float change = fma(a.x[0][at], -1.0f, a.y[at]);
+    a.y[at] = change;
+    for (std::uint32_t i = 0; i < a.count; ++i) {
+      a.x[i][at] = fma(change, a.coefs[std::size_t{block().x} * a.count + i] + 1.0f, a.x[i][at]);
+    }
   }
 };
 

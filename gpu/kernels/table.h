@@ -21,6 +21,10 @@ struct KernelTable {
   Entry<Add> add;
   Entry<Rescale> rescale;
   Entry<Clip> clip;
+  Entry<MatchLength> match_length;
+  Entry<CutBelow> cut_below;
+  Entry<MixStreams> mix_streams;
+  Entry<CorrectStreams> correct_streams;
   Entry<CopyRows> copy_rows;
   Entry<CopyBytes> copy_bytes;
   LinearTable linear;
@@ -51,12 +55,12 @@ template <typename Fill>
 KernelTable other_kernels(const Fill& fill) {
   KernelTable table;
   const auto fill_all = [&](auto&... entries) { (fill(entries), ...); };
-  fill_all(table.embed, table.norm, table.activate, table.add, table.rescale, table.clip, table.copy_rows,
-           table.copy_bytes, table.rope_store, table.set_aside, table.store_groups, table.copy_kv_rows,
-           table.copy_kv_blocks, table.attend, table.attend_bf16, table.attend_bf16_wide, table.attend_fp8,
-           table.attend_fp8_wide, table.attend_int8, table.attend_int8_wide, table.attend_int4, table.attend_int4_wide,
-           table.merge_spans, table.prepare_rows, table.choose_verified, table.all_reduce, table.all_gather,
-           table.place_gathered);
+  fill_all(table.embed, table.norm, table.activate, table.add, table.rescale, table.clip, table.match_length,
+           table.cut_below, table.mix_streams, table.correct_streams, table.copy_rows, table.copy_bytes,
+           table.rope_store, table.set_aside, table.store_groups, table.copy_kv_rows, table.copy_kv_blocks,
+           table.attend, table.attend_bf16, table.attend_bf16_wide, table.attend_fp8, table.attend_fp8_wide,
+           table.attend_int8, table.attend_int8_wide, table.attend_int4, table.attend_int4_wide, table.merge_spans,
+           table.prepare_rows, table.choose_verified, table.all_reduce, table.all_gather, table.place_gathered);
   return table;
 }
 

@@ -10,13 +10,14 @@
 #include "core/base/check.h"
 #include "core/base/start_error.h"
 #include "gpu/parallel/sharded_tensors.h"
+#include "gpu/parallel/whole_row_ops.h"
 
 namespace quire::gpu {
 namespace {
 
 using namespace backend;
 
-class ShardedOps final : public Ops {
+class ShardedOps final : public WholeRowOps {
  public:
   ShardedOps(Ranks ranks, const GpuOptions& options, const CollectiveOptions& collective, std::unique_ptr<Nccl> library)
       : rendezvous_(std::move(ranks.rendezvous)),
@@ -77,13 +78,13 @@ class ShardedOps final : public Ops {
     batch_ = batch;
     for (auto& rank : ranks_) rank->begin(batch);
   }
-  void embed(const Weight& table, float scale, Buffer& out) override {
-    expect_embed(batch_, table, out);
+  void embed(const Weight& table, float scale, Buffer& out, std::uint32_t num_tokens) override {
+    expect_embed(batch_, table, out, num_tokens);
     const auto& w = device_cast<const ShardedWeight>(table);
     auto& rows = device_cast<ShardedBuffer>(out);
     CHECK(!w.is_cut() || w.outputs().size() == 1);
     rows.is_now_whole();
-    on_each([&](std::uint32_t r) { ranks_[r]->embed(w.of(r), scale, rows.whole(r)); });
+    on_each([&](std::uint32_t r) { ranks_[r]->embed(w.of(r), scale, rows.whole(r), num_tokens); });
     if (w.is_cut()) collective_.sum(rows.whole(), std::size_t{batch_.num_rows()} * rows.width());
   }
   void embed_positions(const Weight& table, std::uint32_t offset, Buffer& out) override {
@@ -136,40 +137,6 @@ class ShardedOps final : public Ops {
     on_each([&](std::uint32_t r) { ranks_[r]->attend(of_rank(spec, r), rows.part(r), kv(cache, r), to.part(r)); });
     gather(to, columns_of_rank(spec.q_width()), batch_.num_rows());
   }
-  void activate(const Buffer& x, Activation kind, bool gated, std::uint32_t rows, Buffer& out,
-                const Xielu& xielu) override {
-    const auto& in = whole(x);
-    auto& to = made_whole(out);
-    on_each([&](std::uint32_t r) { ranks_[r]->activate(in.whole(r), kind, gated, rows, to.whole(r), xielu); });
-  }
-  void add(Buffer& x, const Buffer& y, float scale, std::uint32_t rows) override {
-    const auto& to = whole(x);
-    const auto& from = whole(y);
-    on_each([&](std::uint32_t r) { ranks_[r]->add(to.whole(r), from.whole(r), scale, rows); });
-  }
-  void multiply_by(Buffer& x, const Buffer& y, std::uint32_t column, std::uint32_t rows) override {
-    const auto& to = whole(x);
-    const auto& from = whole(y);
-    on_each([&](std::uint32_t r) { ranks_[r]->multiply_by(to.whole(r), from.whole(r), column, rows); });
-  }
-  void rescale(Buffer& x, float scale, float cap, std::uint32_t rows) override {
-    const auto& to = whole(x);
-    on_each([&](std::uint32_t r) { ranks_[r]->rescale(to.whole(r), scale, cap, rows); });
-  }
-  void clip(Buffer& x, float limit, std::uint32_t rows) override {
-    const auto& to = whole(x);
-    on_each([&](std::uint32_t r) { ranks_[r]->clip(to.whole(r), limit, rows); });
-  }
-  void place(const Buffer& x, std::uint32_t rows, std::uint32_t column, Buffer& out) override {
-    const auto& from = whole(x);
-    const auto& to = whole(out);
-    on_each([&](std::uint32_t r) { ranks_[r]->place(from.whole(r), rows, column, to.whole(r)); });
-  }
-  void cut(const Buffer& x, std::uint32_t rows, std::uint32_t column, Buffer& out) override {
-    const auto& from = whole(x);
-    auto& to = made_whole(out);
-    on_each([&](std::uint32_t r) { ranks_[r]->cut(from.whole(r), rows, column, to.whole(r)); });
-  }
   void gather_logits_rows(const Buffer& x, Buffer& out) override {
     const auto& from = whole(x);
     auto& to = made_whole(out);
@@ -208,9 +175,6 @@ class ShardedOps final : public Ops {
 
  private:
   std::uint32_t num_ranks() const { return static_cast<std::uint32_t>(devices_.size()); }
-  void on_each(const auto& body) const {
-    for (std::uint32_t r = 0; r < num_ranks(); ++r) body(r);
-  }
   template <typename Made>
   OfRanks<Made> of_ranks(const auto& make) const {
     OfRanks<Made> made;
@@ -302,16 +266,10 @@ class ShardedOps final : public Ops {
     });
   }
 
-  // The buffer with whole rows on every rank. Only its form changes, not its content: hence const.
-  ShardedBuffer& whole(const Buffer& buffer) {
+  // Only the form of the buffer changes, not its content: hence const.
+  ShardedBuffer& whole(const Buffer& buffer) override {
     auto& all = const_cast<ShardedBuffer&>(device_cast<const ShardedBuffer>(buffer));
     if (all.is_parted()) gather(all, Columns(all.columns()), batch_.num_rows());
-    return all;
-  }
-  // For a buffer that is overwritten as a whole.
-  static ShardedBuffer& made_whole(Buffer& buffer) {
-    auto& all = device_cast<ShardedBuffer>(buffer);
-    all.is_now_whole();
     return all;
   }
   void gather(ShardedBuffer& buffer, const Columns& columns, std::uint32_t rows) {
@@ -321,7 +279,6 @@ class ShardedOps final : public Ops {
   ShardedBuffer& parted(const Buffer& buffer, const Columns& columns);
 
   const std::unique_ptr<Rendezvous> rendezvous_;
-  std::vector<std::unique_ptr<Ops>> ranks_;  // they own the devices
   const std::vector<Device*> devices_;
   Collective collective_;
   Batch batch_;

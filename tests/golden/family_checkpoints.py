@@ -38,6 +38,10 @@ VISION = {
                                              num_hidden_layers=1,
                                              num_attention_heads=2, head_dim=16, image_size=32, patch_size=8),
 }
+GEMMA3N = dict(head_dim=16, num_hidden_layers=6, num_kv_shared_layers=2, vocab_size_per_layer_input=300,
+               hidden_size_per_layer_input=8, laurel_rank=8, altup_num_inputs=3, sliding_window=24, rms_norm_eps=1e-2,
+               activation_sparsity_pattern=[0.6, 0.3, 0.0, 0.0, 0.0, 0.0], final_logit_softcapping=8.0,
+               layer_types=["sliding_attention", "full_attention"] * 3)
 ABSENT = object()  # a key that is taken out of config.json
 SLIDING, FULL = "sliding_attention", "full_attention"
 YARN = {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 64, "rope_theta": 1e4}
@@ -115,6 +119,20 @@ CONFIGURATIONS = {
                                              SLIDING: {"rope_type": "default", "rope_theta": 1e4}}),
         {"window": {"sliding_window": 5}, "global theta": theta(1e4, FULL),
          "linear": {"rope_parameters.full_attention.rope_type": "default"}}, wrapper="Gemma3ForConditionalGeneration"),
+    "gemma3n": Tiny(
+        "gemma3n_text", GEMMA3N,
+        {"window": {"sliding_window": 25}, "local theta": theta(1e6, SLIDING), "global theta": theta(1e4, FULL),
+         "logit cap": {"final_logit_softcapping": 1e4}, "all gates": {"activation_sparsity_pattern": [0.0] * 6},
+         "first stream unscaled": {"altup_correct_scale": False}, "eps": {"rms_norm_eps": 5e-3},
+         "other sources of K and V": {"layer_types": [SLIDING, FULL, FULL, SLIDING, SLIDING, FULL]}}),
+    "gemma3n-hub-bf16": Tiny(
+        "gemma3n_text", dict(GEMMA3N, num_hidden_layers=10, layer_types=None, num_kv_shared_layers=3, altup_num_inputs=4,
+                             vocab_size_per_layer_input=320, sliding_window=100, activation_sparsity_pattern=None,
+                             laurel_rank=16, final_logit_softcapping=30.0, rms_norm_eps=1e-6),
+        {"window": {"sliding_window": 101}, "local theta": {"rope_local_base_freq": 3e4}},
+        spelling={"layer_types": ABSENT, "rope_parameters": ABSENT, "rope_theta": 1e6, "rope_local_base_freq": 1e4,
+                  "rope_scaling": None, "intermediate_size": [96] * 10},
+        dtype="bfloat16"),
     "phi3": Tiny("phi3", dict(sliding_window=24, rms_norm_eps=1e-2),
                  {"window": {"sliding_window": 25}, "eps": {"rms_norm_eps": 5e-3}}),
     "phi3-many-kv-heads-bf16": Tiny(
@@ -566,6 +584,8 @@ def spread(name, tensor, config):
         return 0.0, 0.0
     if name.endswith("bias"):
         return 0.0, 0.1
+    if name.endswith("correct_output_scale"):
+        return 1.0, 0.3
     if ".act_fn.alpha_" in name:
         return 0.3, 0.5
     if name.endswith("layer_scalar"):

@@ -19,7 +19,7 @@
 #include "core/model/decoder.h"
 #include "core/model/decoder_runner.h"
 #include "core/model/numeric_mode.h"
-#include "core/model/rope.h"
+#include "core/model/rope/rope.h"
 
 namespace {
 

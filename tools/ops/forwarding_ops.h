@@ -60,8 +60,8 @@ class ForwardingOps : public backend::Ops {
   void begin(const backend::Batch& batch) override {
     around(Op::kBegin, [&] { inner_->begin(batch); });
   }
-  void embed(const backend::Weight& table, float scale, backend::Buffer& out) override {
-    around(Op::kEmbed, [&] { inner_->embed(table, scale, out); });
+  void embed(const backend::Weight& table, float scale, backend::Buffer& out, std::uint32_t num_tokens) override {
+    around(Op::kEmbed, [&] { inner_->embed(table, scale, out, num_tokens); });
   }
   void embed_positions(const backend::Weight& table, std::uint32_t offset, backend::Buffer& out) override {
     around(Op::kEmbed, [&] { inner_->embed_positions(table, offset, out); });
@@ -102,6 +102,21 @@ class ForwardingOps : public backend::Ops {
   }
   void rescale(backend::Buffer& x, float scale, float cap, std::uint32_t rows) override {
     around(Op::kOther, [&] { inner_->rescale(x, scale, cap, rows); });
+  }
+  void multiply_columns(backend::Buffer& x, const backend::Vector& factors, std::uint32_t rows) override {
+    around(Op::kOther, [&] { inner_->multiply_columns(x, factors, rows); });
+  }
+  void match_length(backend::Buffer& x, const backend::Buffer& y, float least, std::uint32_t rows) override {
+    around(Op::kOther, [&] { inner_->match_length(x, y, least, rows); });
+  }
+  void cut_below(backend::Buffer& x, std::uint32_t width, float c, std::uint32_t rows) override {
+    around(Op::kOther, [&] { inner_->cut_below(x, width, c, rows); });
+  }
+  void mix(backend::Streams x, const backend::Buffer& coefs, std::uint32_t rows, backend::Streams out) override {
+    around(Op::kOther, [&] { inner_->mix(x, coefs, rows, out); });
+  }
+  void correct(backend::Streams x, backend::Buffer& y, const backend::Buffer& coefs, std::uint32_t rows) override {
+    around(Op::kOther, [&] { inner_->correct(x, y, coefs, rows); });
   }
   void clip(backend::Buffer& x, float limit, std::uint32_t rows) override {
     around(Op::kOther, [&] { inner_->clip(x, limit, rows); });

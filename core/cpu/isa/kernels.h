@@ -154,6 +154,10 @@ struct Kernels {
   void (*rescale)(float* x, float scale, float cap, std::size_t n);
   // x[i] = min(limit, max(-limit, x[i])).
   void (*clip)(float* x, float limit, std::size_t n);
+  // x[i] = max(0, x[i] - limit).
+  void (*cut_below)(float* x, float limit, std::size_t n);
+  // sum16(x), or sum16((x - center)²).
+  float (*sum)(const float* x, float center, bool squares, std::size_t n);
   // The highest x[i]; +inf or NaN if one of them is NaN or +inf. -inf if n is 0.
   float (*highest)(const float* x, std::size_t n);
   // x[i] = exp(x[i]).

@@ -17,6 +17,7 @@ ModelSpec read_gemma(const JsonFields& fields);
 ModelSpec read_gemma2(const JsonFields& fields);
 ModelSpec read_vaultgemma(const JsonFields& fields);
 ModelSpec read_gemma3(const JsonFields& fields);
+ModelSpec read_gemma3n(const JsonFields& fields);
 ModelSpec read_gemma4(const JsonFields& fields);
 ModelSpec read_phi3(const JsonFields& fields);
 ModelSpec read_granite(const JsonFields& fields);

@@ -1,7 +1,10 @@
-// Gemma 4 (dense): Gemma 3's layers, in which full ones have heads of another width. The last layers may read K and V
-// of earlier ones, and layers may have embeddings of their own (PLE).
+// Gemma 4 (dense) and Gemma 3n: Gemma 3's layers, in which full ones have heads of another width. The last layers may read K and V
+// of earlier ones, and layers may have embeddings of their own (PLE). Gemma 3n has four residual streams (AltUp), and layers
+// of few gates that are not 0.
+#include <algorithm>
 #include <cmath>
 #include <string>
+#include <vector>
 
 #include "core/model/arch/families.h"
 #include "core/model/arch/reading.h"
@@ -65,10 +68,10 @@ void set_heads_by_layer(const JsonFields& fields, bool v_is_k, ModelSpec& spec) 
   }
 }
 
-// The last layers read K and V of the last earlier layer of their kind.
-void share_kv(const JsonFields& fields, ModelSpec& spec) {
+// The last layers, `absent` of them if config.json does not say how many, read K and V of the last earlier layer of their kind.
+void share_kv(const JsonFields& fields, std::size_t absent, ModelSpec& spec) {
   const std::size_t num_layers = spec.layers.size();
-  const std::size_t shared = fields.optional_uint("num_kv_shared_layers", 0, num_layers - 1).value_or(0);
+  const std::size_t shared = fields.optional_uint("num_kv_shared_layers", 0, num_layers - 1).value_or(absent);
   const bool double_wide = read_flag(fields, "use_double_wide_mlp", false);
   for (std::size_t index = num_layers - shared; index < num_layers; ++index) {
     LayerSpec& layer = spec.layers[index];
@@ -89,7 +92,8 @@ void share_kv(const JsonFields& fields, ModelSpec& spec) {
 void set_per_layer_embeddings(const JsonFields& fields, ModelSpec& spec) {
   const std::uint64_t width = fields.optional_uint("hidden_size_per_layer_input", 0, 1u << 16).value_or(256);
   if (width == 0) return;
-  const std::uint64_t vocab = fields.optional_uint("vocab_size_per_layer_input", spec.vocab, 1u << 20).value_or(262144);
+  const std::uint64_t least = spec.model_type == "gemma4_text" ? spec.vocab : 1;
+  const std::uint64_t vocab = fields.optional_uint("vocab_size_per_layer_input", least, 1u << 20).value_or(262144);
   spec.per_layer = PerLayerEmbedding{static_cast<std::uint32_t>(width), static_cast<std::uint32_t>(vocab)};
 }
 
@@ -102,7 +106,92 @@ void refuse_others(const JsonFields& fields) {
   }
 }
 
+// x below which a share p of a normal distribution lies.
+double normal_quantile(double p) {
+  double low = -40.0;
+  double high = 40.0;
+  for (int i = 0; i < 200; ++i) {
+    const double middle = (low + high) / 2;
+    (std::erfc(-middle / std::sqrt(2.0)) / 2 < p ? low : high) = middle;
+  }
+  return high;
+}
+
+// intermediate_size and activation_sparsity_pattern, by layer.
+void set_mlps(const JsonFields& fields, ModelSpec& spec) {
+  const std::size_t num_layers = spec.layers.size();
+  const auto by_layer = [&](std::string_view key, std::vector<double> numbers) {
+    if (numbers.size() != num_layers) {
+      fields.refuse(key, "has " + std::to_string(numbers.size()) +
+                             " numbers; expected num_hidden_layers = " + std::to_string(num_layers));
+    }
+    return numbers;
+  };
+  const bool is_list = fields.is_array("intermediate_size");
+  const std::vector<double> widths =
+      is_list ? by_layer("intermediate_size", fields.numbers("intermediate_size", 1, 1u << 20))
+              : std::vector<double>(
+                    num_layers,
+                    static_cast<double>(fields.optional_uint("intermediate_size", 1, 1u << 20).value_or(16384)));
+  std::vector<double> zeros(num_layers);
+  if (fields.has("activation_sparsity_pattern")) {
+    zeros = by_layer("activation_sparsity_pattern", fields.numbers("activation_sparsity_pattern", 0.0, 0.999999));
+  } else if (num_layers > 10) {
+    std::fill_n(zeros.begin(), 10, 0.95);
+  }
+  for (std::size_t index = 0; index < num_layers; ++index) {
+    FeedForward& mlp = spec.layers[index].mlp;
+    mlp.width = static_cast<std::uint32_t>(widths[index]);
+    if (zeros[index] > 0.0) mlp.cutoff = static_cast<float>(normal_quantile(zeros[index]));
+  }
+}
+
+AltUpSpec read_altup(const JsonFields& fields) {
+  AltUpSpec altup;
+  if (fields.optional_uint("altup_active_idx", 0, 0).value_or(0) != 0)
+    fields.mismatch("altup_active_idx", "expected 0");
+  altup.streams = static_cast<std::uint32_t>(
+      fields.optional_uint("altup_num_inputs", 1, backend::kMaxStreams).value_or(altup.streams));
+  altup.laurel_rank =
+      static_cast<std::uint32_t>(fields.optional_uint("laurel_rank", 1, 1u << 16).value_or(altup.laurel_rank));
+  altup.scales = read_flag(fields, "altup_correct_scale", true);
+  return altup;
+}
+
 }  // namespace
+
+ModelSpec read_gemma3n(const JsonFields& fields) {
+  FamilyDefaults defaults = gemma4();
+  defaults.model_type = "gemma3n_text";
+  defaults.positions = 32768;
+  defaults.vocab = 262400;
+  defaults.kv_heads = 2;
+  defaults.keys.mlp_width = kNoKey;
+  defaults.hiddens_of_mlp = 1;  // set_mlps() sets the widths
+  ModelSpec spec = read_model(fields, defaults);
+  set_mlps(fields, spec);
+  const std::size_t num_layers = spec.layers.size();
+  set_windows(fields, read_sliding(fields, num_layers).value_or(sliding_pattern(num_layers, 5)),
+              read_window(fields, 512), spec);
+  RopeConfig local;
+  local.theta = fields.optional_number("rope_local_base_freq", 2.0, 1e15).value_or(10000.0);
+  set_ropes_by_type(fields, {.theta = 1e6}, local, spec);
+  const bool biased = read_flag(fields, "attention_bias", false);
+  for (LayerSpec& layer : spec.layers) {
+    layer.placement = Placement::kSandwich;
+    layer.attention.scale = 1.0f;
+    layer.attention.q_norm = layer.attention.k_norm = layer.attention.v_norm = HeadNormSpec{layer.norm};
+    layer.attention.qkv_bias = layer.attention.out_bias = biased;
+  }
+  share_kv(fields, /*absent=*/std::min<std::size_t>(15, num_layers - 1), spec);
+  set_per_layer_embeddings(fields, spec);
+  if (!spec.per_layer) fields.mismatch("hidden_size_per_layer_input", "expected 1 or more");
+  spec.altup = read_altup(fields);
+  spec.embedding_scale = std::sqrt(static_cast<float>(spec.hidden));
+  spec.names.mlp_norm = "pre_feedforward_layernorm";
+  spec.logit_softcap = static_cast<float>(fields.optional_number("final_logit_softcapping", 0.0, 1e6).value_or(30.0));
+  return spec;
+}
 
 ModelSpec read_gemma4(const JsonFields& fields) {
   refuse_others(fields);
@@ -123,7 +212,7 @@ ModelSpec read_gemma4(const JsonFields& fields) {
     layer.scaled = true;
   }
   set_heads_by_layer(fields, read_flag(fields, "attention_k_eq_v", false), spec);
-  share_kv(fields, spec);
+  share_kv(fields, /*absent=*/0, spec);
   set_per_layer_embeddings(fields, spec);
   spec.embedding_scale = std::sqrt(static_cast<float>(spec.hidden));
   spec.names.mlp_norm = "pre_feedforward_layernorm";

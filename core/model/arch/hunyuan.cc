@@ -1,7 +1,7 @@
 // Hunyuan dense (0.5B to 7B, Hunyuan-MT): Llama with norms of the heads of q and k after rope.
 #include "core/model/arch/families.h"
 #include "core/model/arch/reading.h"
-#include "core/model/rope_math.h"
+#include "core/model/rope/rope_math.h"
 
 namespace quire::model {
 namespace {

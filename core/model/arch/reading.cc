@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/base/log.h"
-#include "core/model/rope_config.h"
+#include "core/model/rope/rope_config.h"
 #include "core/model/source/other_formats.h"
 
 namespace quire::model {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/model/rope_config.h"
+#include "core/model/rope/rope_config.h"
 #include "core/model/source/json_fields.h"
 #include "core/model/spec.h"
 

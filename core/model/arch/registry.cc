@@ -18,6 +18,7 @@ constexpr std::array kArchitectures = {
     Architecture{"gemma2", "Gemma2ForCausalLM", read_gemma2},
     Architecture{"vaultgemma", "VaultGemmaForCausalLM", read_vaultgemma},
     Architecture{"gemma3_text", "Gemma3ForCausalLM", read_gemma3},
+    Architecture{"gemma3n_text", "Gemma3nForCausalLM", read_gemma3n},
     Architecture{"gemma4_text", "Gemma4ForCausalLM", read_gemma4},
     Architecture{"phi3", "Phi3ForCausalLM", read_phi3},
     Architecture{"granite", "GraniteForCausalLM", read_granite},
@@ -58,6 +59,7 @@ constexpr std::array kArchitectures = {
 
 constexpr std::array kWrappers = {
     Wrapper{"gemma3", "Gemma3ForConditionalGeneration", /*tied=*/true, /*caps_logits=*/false},
+    Wrapper{"gemma3n", "Gemma3nForConditionalGeneration", /*tied=*/true},
     Wrapper{"gemma4", "Gemma4ForConditionalGeneration"},
     Wrapper{"mistral3", "Mistral3ForConditionalGeneration"},
     Wrapper{"qwen2_vl", "Qwen2VLForConditionalGeneration", /*tied=*/false, /*caps_logits=*/true, "qwen2_vl_text"},

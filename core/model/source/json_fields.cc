@@ -146,6 +146,11 @@ std::vector<double> JsonFields::numbers(std::string_view key, double low, double
   return out;
 }
 
+bool JsonFields::is_array(std::string_view key) const {
+  const json::value* found = value(key);
+  return found != nullptr && found->is_array();
+}
+
 bool JsonFields::is_null(std::string_view key) const {
   const json::value* found = object_->if_contains(json::string_view(key.data(), key.size()));
   return found != nullptr && found->is_null();

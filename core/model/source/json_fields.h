@@ -37,6 +37,7 @@ class JsonFields {
   std::vector<double> numbers(std::string_view key, double low, double high) const;
   // True if the key is there and null.
   bool is_null(std::string_view key) const;
+  bool is_array(std::string_view key) const;
   // One integer or a list of integers.
   std::vector<std::uint64_t> uint_or_list(std::string_view key, std::uint64_t high) const;
   // One token id or a list of them. Numbers outside the vocabulary (merged models can have another parent's ids) are

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/base/check.h"
-#include "core/model/rope.h"
+#include "core/model/rope/rope.h"
 
 namespace quire::speculate {
 namespace {

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "core/base/log.h"
-#include "core/model/rope_config.h"
+#include "core/model/rope/rope_config.h"
 #include "core/model/source/json_fields.h"
 #include "core/speculate/problems.h"
 

@@ -97,7 +97,7 @@ TEST_F(ExpectDeathTest, Batch) {
     tokens_[3] = -1;
     EXPECT_DEATH(expect_batch(batch(), 4), "CHECK failed") << "nobody feeds it";
     expect_batch(one, 4);
-    expect_embed(one, Matrix(5, 6), Rows(4, 6));
+    expect_embed(one, Matrix(5, 6), Rows(4, 6), ~0u);
     tokens_ = {1, 2, -1, 4};
     EXPECT_DEATH(expect_batch(one, 4), "CHECK failed") << "another one is fed";
     tokens_[2] = 3;
@@ -109,12 +109,14 @@ TEST_F(ExpectDeathTest, Batch) {
 }
 
 TEST_F(ExpectDeathTest, EmbedNormLinear) {
-  expect_embed(batch(), Matrix(5, 6), Rows(4, 6));
-  EXPECT_DEATH(expect_embed(batch(), Matrix(4, 6), Rows(4, 6)), "CHECK failed");
-  EXPECT_DEATH(expect_embed(batch(), Matrix(5, 6), Rows(3, 6)), "CHECK failed");
-  EXPECT_DEATH(expect_embed(batch(), Matrix(5, 6), Rows(4, 7)), "CHECK failed");
+  expect_embed(batch(), Matrix(5, 6), Rows(4, 6), ~0u);
+  EXPECT_DEATH(expect_embed(batch(), Matrix(4, 6), Rows(4, 6), ~0u), "CHECK failed");
+  EXPECT_DEATH(expect_embed(batch(), Matrix(5, 6), Rows(3, 6), ~0u), "CHECK failed");
+  EXPECT_DEATH(expect_embed(batch(), Matrix(5, 6), Rows(4, 7), ~0u), "CHECK failed");
+  expect_embed(batch(), Matrix(4, 6), Rows(4, 6), 4);  // token 4 takes the first row
+  EXPECT_DEATH(expect_embed(batch(), Matrix(4, 6), Rows(4, 6), 5), "CHECK failed");
   tokens_[0] = -1;
-  EXPECT_DEATH(expect_embed(batch(), Matrix(5, 6), Rows(4, 6)), "CHECK failed");
+  EXPECT_DEATH(expect_embed(batch(), Matrix(5, 6), Rows(4, 6), ~0u), "CHECK failed");
 
   const Scale six(6);
   const Norm norm{&six, 1e-5f};

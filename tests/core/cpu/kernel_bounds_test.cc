@@ -33,8 +33,8 @@ namespace {
 using backend::Format;
 using backend::KvType;
 
-// Kernels has a name, two numbers and 39 kernels. A kernel that is added wants a case here.
-static_assert(sizeof(Kernels) == 41 * sizeof(void*));
+// Kernels has a name, two numbers and 41 kernels. A kernel that is added wants a case here.
+static_assert(sizeof(Kernels) == 43 * sizeof(void*));
 static_assert(std::size(Kernels{}.gemm) == std::size(backend::kNamedFormats));
 static_assert(std::size(Kernels{}.score) == std::size(backend::kAllKvTypes));
 static_assert(std::size(Kernels{}.weigh) == std::size(backend::kAllKvTypes));
@@ -385,6 +385,13 @@ TEST_F(KernelBounds, RowKernelsTouchNothingBesideTheirRows) {
   for_widths("xielu", [&](const Kernels& table, End end, std::uint32_t n) {
     const float numbers[] = {0.8f, 0.7f, 0.5f, -1e-6f};
     table.xielu(x_.place<float>(n, end), numbers, n, out_.place<float>(n, end));
+  });
+  for_widths("cut_below", [&](const Kernels& table, End end, std::uint32_t n) {
+    table.cut_below(out_.place<float>(n, end), 0.5f, n);
+  });
+  for_widths("sum", [&](const Kernels& table, End end, std::uint32_t n) {
+    EXPECT_GT(table.sum(x_.place<float>(n, end), 0.25f, true, n), 0.0f);
+    EXPECT_TRUE(std::isfinite(table.sum(x_.place<float>(n, end), 0.0f, false, n)));
   });
   for_widths("clip",
              [&](const Kernels& table, End end, std::uint32_t n) { table.clip(out_.place<float>(n, end), 0.5f, n); });

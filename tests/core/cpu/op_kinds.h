@@ -125,6 +125,35 @@ inline OwnedBatch whole_sequence(std::uint32_t rows) {
   return batch;
 }
 
+// Three streams mixed, then corrected by rows of another length; two of the three rows.
+inline std::vector<float> streams_numbers(backend::Ops& ops, std::uint32_t width) {
+  constexpr std::uint32_t kRows = 3;
+  constexpr std::uint32_t kStreams = 3;
+  Random random(width + 1);
+  std::vector<std::unique_ptr<backend::Buffer>> buffers;
+  std::vector<backend::Buffer*> x, out;
+  for (std::uint32_t i = 0; i < 2 * kStreams; ++i) {
+    buffers.push_back(buffer_of(ops, random.floats(std::size_t{kRows} * width, 2.0f), kRows));
+    (i < kStreams ? x : out).push_back(buffers.back().get());
+  }
+  const auto y = buffer_of(ops, random.floats(std::size_t{kRows} * width, 3.0f), kRows);
+  const auto mixes = buffer_of(ops, random.floats(std::size_t{kRows} * kStreams * kStreams), kRows);
+  const auto corrections = buffer_of(ops, random.floats(std::size_t{kRows} * kStreams), kRows);
+  const OwnedBatch batch = plain_rows(kRows);
+  ops.begin(batch.view());
+  ops.mix(x, *mixes, 2, out);
+  ops.match_length(*y, *out[1], 0.3f, 2);
+  ops.correct(out, *y, *corrections, 2);
+  std::vector<float> all;
+  out.push_back(y.get());
+  for (const backend::Buffer* buffer : out) {
+    const std::vector<float> values = read(ops, *buffer, kRows);
+    all.insert(all.end(), values.begin(), values.end());
+  }
+  ops.collect({});
+  return all;
+}
+
 // Every op over rows by itself, on three rows of `width` values and more beside them.
 inline std::vector<float> numbers_of_row_ops(backend::Ops& ops, std::uint32_t width) {
   constexpr std::uint32_t kRows = 3;
@@ -165,6 +194,11 @@ inline std::vector<float> numbers_of_row_ops(backend::Ops& ops, std::uint32_t wi
     return ops.activate(x, backend::Activation::kXielu, false, kRows, out, kXielu), out;
   });
   run(width, [&](Buffer& x, Buffer&, Buffer&) -> Buffer& { return ops.clip(x, 0.9f, 2), x; });
+  const std::unique_ptr<backend::Vector> factors = ops.upload(random.floats(width, 2.0f));
+  run(width, [&](Buffer& x, Buffer&, Buffer&) -> Buffer& { return ops.multiply_columns(x, *factors, 2), x; });
+  run(2 * width + 1, [&](Buffer& x, Buffer&, Buffer&) -> Buffer& { return ops.cut_below(x, width, 0.4f, 2), x; });
+  const auto streams = streams_numbers(ops, width);
+  all.insert(all.end(), streams.begin(), streams.end());
   run(5 + 2 * width, [&](Buffer& x, Buffer& y, Buffer&) -> Buffer& { return ops.add(x, y, 0.22f, 2), x; });
   run(width, [&](Buffer& x, Buffer& y, Buffer&) -> Buffer& { return ops.multiply_by(x, y, 4, 2), x; });
   for (const float cap : {0.0f, 0.7f}) {

@@ -211,6 +211,97 @@ TEST(Clip, KeepsWhatIsWithinTheLimitAndNaN) {
   });
 }
 
+TEST(MultiplyColumns, TakesAFactorForEachColumn) {
+  for_isas_and_widths([](Ops& ops, std::uint32_t width) {
+    Random random(width);
+    const std::vector<float> x = random.floats(std::size_t{kRows} * width);
+    const std::vector<float> factors = random.floats(width, 2.0f);
+    const auto product = buffer_of(ops, x, kRows);
+    ops.multiply_columns(*product, *ops.upload(factors), kRows - 1);
+    std::vector<float> expected = x;
+    for (std::size_t i = 0; i < x.size() - width; ++i) expected[i] = x[i] * factors[i % width];
+    EXPECT_TRUE(same_bits(read(ops, *product, kRows), expected));
+  });
+}
+
+TEST(CutBelow, LeavesWhatIsAboveTheCutoffOfTheFirstColumns) {
+  for_isas_and_widths([](Ops& ops, std::uint32_t width) {
+    const std::uint32_t all = 2 * width + 1;
+    const std::vector<float> x = Random(width).floats(std::size_t{kRows} * all, 4.0f);
+    for (const float c : {1.6448536f, -0.5f, 0.0f}) {
+      const auto buffer = buffer_of(ops, x, kRows);
+      ops.cut_below(*buffer, width, c, kRows - 1);
+      std::vector<float> expected = x;
+      for (std::size_t row = 0; row + 1 < kRows; ++row) {
+        const auto gates = std::span(expected).subspan(row * all, width);
+        std::vector<float> off(gates.begin(), gates.end());
+        const float mean = sum16(off, false) / static_cast<float>(width);
+        for (float& value : off) value = value - mean;
+        const float deviation = std::sqrt(sum16(off, true) / static_cast<float>(width));
+        for (float& gate : gates) gate = std::max(0.0f, gate - std::fma(deviation, c, mean));
+      }
+      EXPECT_TRUE(same_bits(read(ops, *buffer, kRows), expected)) << c;
+    }
+  });
+}
+
+TEST(MatchLength, GivesRowsTheLengthOfOthersUnlessTheyAreNearlyZero) {
+  for_isas_and_widths([](Ops& ops, std::uint32_t width) {
+    Random random(width);
+    std::vector<float> x = random.floats(std::size_t{kRows} * width, 3.0f);
+    const std::vector<float> y = random.floats(std::size_t{kRows} * width);
+    for (std::size_t i = 0; i < width; ++i) x[i] *= 1e-4f;
+    const auto buffer = buffer_of(ops, x, kRows);
+    ops.match_length(*buffer, *buffer_of(ops, y, kRows), 1e-5f, kRows - 1);
+    std::vector<float> expected = x;
+    for (std::size_t row = 0; row + 1 < kRows; ++row) {
+      const auto mean = [&](const std::vector<float>& of) {
+        return sum16(std::span(of).subspan(row * width, width), true) / static_cast<float>(width);
+      };
+      const float factor = std::sqrt(mean(y)) / std::sqrt(std::max(1e-5f, mean(x)));
+      for (std::size_t i = 0; i < width; ++i) expected[row * width + i] = x[row * width + i] * factor;
+    }
+    EXPECT_TRUE(same_bits(read(ops, *buffer, kRows), expected));
+  });
+}
+
+TEST(Streams, AreMixedAndCorrectedInTheirOrder) {
+  for_isas_and_widths([](Ops& ops, std::uint32_t width) {
+    constexpr std::size_t kStreams = backend::kMaxStreams;
+    Random random(width);
+    const std::size_t size = std::size_t{kRows} * width;
+    std::vector<std::vector<float>> x;
+    std::vector<std::unique_ptr<backend::Buffer>> buffers;
+    std::vector<backend::Buffer*> from, to;
+    for (std::size_t i = 0; i < kStreams; ++i) {
+      x.push_back(random.floats(size, 2.0f));
+      from.push_back(buffers.emplace_back(buffer_of(ops, x.back(), kRows)).get());
+      to.push_back(buffers.emplace_back(buffer_of(ops, x.back(), kRows)).get());
+    }
+    const std::vector<float> mixes = random.floats(kRows * kStreams * kStreams);
+    const std::vector<float> corrections = random.floats(kRows * kStreams);
+    std::vector<float> y = random.floats(size, 2.0f);
+    const auto change = buffer_of(ops, y, kRows);
+    ops.mix(from, *buffer_of(ops, mixes, kRows), kRows, to);
+    ops.correct(to, *change, *buffer_of(ops, corrections, kRows), kRows);
+    std::vector<std::vector<float>> expected = x;
+    for (std::size_t at = 0; at < size; ++at) {
+      const std::size_t row = at / width;
+      for (std::size_t i = 0; i < kStreams; ++i) {
+        for (std::size_t j = 0; j < kStreams; ++j) {
+          expected[i][at] = std::fma(x[j][at], mixes[(row * kStreams + i) * kStreams + j], expected[i][at]);
+        }
+      }
+      y[at] = y[at] - expected[0][at];
+      for (std::size_t i = 0; i < kStreams; ++i) {
+        expected[i][at] = std::fma(y[at], corrections[row * kStreams + i] + 1.0f, expected[i][at]);
+      }
+    }
+    for (std::size_t i = 0; i < kStreams; ++i) EXPECT_TRUE(same_bits(read(ops, *to[i], kRows), expected[i])) << i;
+    EXPECT_TRUE(same_bits(read(ops, *change, kRows), y));
+  });
+}
+
 TEST(AddWithAScale, RoundsOnce) {
   for_isas_and_widths([](Ops& ops, std::uint32_t width) {
     Random random(width);

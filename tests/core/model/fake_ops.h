@@ -137,7 +137,7 @@ class FakeOps final : public backend::Ops {
   void embed_positions(const backend::Weight&, std::uint32_t, backend::Buffer&) override {
     calls.push_back("embed_positions");
   }
-  void embed(const backend::Weight&, float, backend::Buffer&) override { calls.push_back("embed"); }
+  void embed(const backend::Weight&, float, backend::Buffer&, std::uint32_t) override { calls.push_back("embed"); }
   void norm(const backend::Buffer&, const backend::Norm&, std::uint32_t, backend::Buffer&) override {
     calls.push_back("norm");
   }
@@ -165,6 +165,19 @@ class FakeOps final : public backend::Ops {
     calls.push_back("multiply_by");
   }
   void rescale(backend::Buffer&, float, float, std::uint32_t) override { calls.push_back("rescale"); }
+  void multiply_columns(backend::Buffer&, const backend::Vector&, std::uint32_t) override {
+    calls.push_back("multiply_columns");
+  }
+  void match_length(backend::Buffer&, const backend::Buffer&, float, std::uint32_t) override {
+    calls.push_back("match_length");
+  }
+  void cut_below(backend::Buffer&, std::uint32_t, float, std::uint32_t) override { calls.push_back("cut_below"); }
+  void mix(backend::Streams, const backend::Buffer&, std::uint32_t, backend::Streams) override {
+    calls.push_back("mix");
+  }
+  void correct(backend::Streams, backend::Buffer&, const backend::Buffer&, std::uint32_t) override {
+    calls.push_back("correct");
+  }
   void clip(backend::Buffer&, float, std::uint32_t) override { calls.push_back("clip"); }
   void place(const backend::Buffer&, std::uint32_t rows, std::uint32_t column, backend::Buffer&) override {
     calls.push_back("place " + std::to_string(rows) + " " + std::to_string(column));

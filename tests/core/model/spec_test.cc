@@ -137,6 +137,8 @@ const std::vector<Change<LayerSpec>> kOfLayer = {
     {"mlp.activation xielu", [](LayerSpec& l) { l.mlp.activation = backend::Activation::kXielu; }},
     {"mlp.activation squared", [](LayerSpec& l) { l.mlp.activation = backend::Activation::kRelu2; }},
     {"mlp.gated", [](LayerSpec& l) { l.mlp.gated = false; }},
+    {"mlp.cutoff", [](LayerSpec& l) { l.mlp.cutoff = 1.5f; }},
+    {"mlp.cutoff of another height", [](LayerSpec& l) { l.mlp.cutoff = 0.0f; }},
     {"mlp.bias", [](LayerSpec& l) { l.mlp.bias = true; }},
 };
 

@@ -63,6 +63,18 @@ const char* const kPackedMlp = "mlp.gate_up_proj.weight [56, 32]; mlp.down_proj.
 const char* const kFullLayers =
     R"("layer_types": ["full_attention", "full_attention"], "global_head_dim": 12, "hidden_size_per_layer_input": 0)";
 
+const char* const kGemma3n = R"("layer_types": ["full_attention", "full_attention"], "num_kv_shared_layers": 0,
+    "hidden_size_per_layer_input": 4, "vocab_size_per_layer_input": 28, "altup_num_inputs": 3, "laurel_rank": 5)";
+const char* const kAltUp =
+    "altup.correct_output_scale [32]; altup.correction_coefs.weight [3, 3]; altup.prediction_coefs.weight [9, 3]; "
+    "altup.modality_router.weight [3, 32]; altup.router_norm.weight [32]; laurel.linear_left.weight [5, 32]; "
+    "laurel.linear_right.weight [32, 5]; laurel.post_laurel_norm.weight [32]; "
+    "per_layer_input_gate.weight [4, 32]; per_layer_projection.weight [32, 4]; post_per_layer_input_norm.weight [32]; ";
+const char* const kGemma3nTop =
+    "embed_tokens_per_layer.weight [28, 8]; per_layer_model_projection.weight [8, 32]; "
+    "per_layer_projection_norm.weight [4]; altup_projections.0.weight [32, 32]; altup_projections.1.weight [32, 32]; "
+    "altup_unembed_projections.0.weight [32, 32]; altup_unembed_projections.1.weight [32, 32]; ";
+
 std::string join(std::initializer_list<const char*> lists) {
   std::string all;
   for (const char* list : lists) all += list;
@@ -98,6 +110,12 @@ std::vector<Case> cases() {
       {"gemma3_text", family("gemma3_text"), "", join({kSandwichNorms, kAttention, kMlp}) + head_norms},
       {"gemma4_text", family("gemma4_text", kFullLayers), "",
        join({kSandwichNorms, kAttention, kMlp, "layer_scalar [1]; "}) + head_norms},
+      {"gemma3n_text", family("gemma3n_text", kGemma3n), "",
+       join({kSandwichNorms, kAttention, kMlp, kAltUp}) + head_norms, false, "embed_tokens", "layers", "norm", false,
+       kGemma3nTop},
+      {"gemma3n_with_images", wrapped("gemma3n", family("gemma3n_text", kGemma3n)), "",
+       join({kSandwichNorms, kAttention, kMlp, kAltUp}) + head_norms, false, "embed_tokens", "layers", "norm", false,
+       kGemma3nTop},
       {"phi3", family("phi3"), head,
        join({kNorms, "self_attn.qkv_proj.weight [96, 32]; self_attn.o_proj.weight [32, 48]; ", kPackedMlp})},
       {"granite", family("granite"), head, llama},

@@ -66,6 +66,27 @@ TEST(Alibi, SlopesFallByPowersOfTwo) {
   EXPECT_EQ((AlibiSpec{1.0, true}).slopes(2)[0], 0.70703125f);  // in bf16
 }
 
+TEST(Gemma3n, HasTheWidthsAndSparsitiesOfItsLayersAndSharesKvWithinAKindOfLayer) {
+  const ModelSpec spec = parse(testing::replaced(
+      family("gemma3n_text", R"("num_kv_shared_layers": 1, "layer_types": ["full_attention", "full_attention"],
+        "activation_sparsity_pattern": [0.95, 0.0], "altup_correct_scale": false, "altup_num_inputs": 2)"),
+      "\"intermediate_size\": 28", "\"intermediate_size\": [28, 40]"));
+  EXPECT_EQ(spec.layers[0].mlp.width, 28u);
+  EXPECT_EQ(spec.layers[1].mlp.width, 40u);
+  EXPECT_EQ(spec.layers[0].mlp.cutoff, 1.6448536f);
+  EXPECT_EQ(spec.layers[1].mlp.cutoff, std::nullopt);
+  EXPECT_EQ(spec.layers[1].attention.kv_source, 0u);
+  EXPECT_EQ(spec.altup, (AltUpSpec{2, 64, false}));
+  // 35 layers as published: ten sparse ones, every fifth full, fifteen that read K and V of earlier ones.
+  const ModelSpec whole =
+      parse(testing::replaced(family("gemma3n_text"), "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 35"));
+  EXPECT_TRUE(whole.layers[9].mlp.cutoff && !whole.layers[10].mlp.cutoff);
+  EXPECT_EQ(whole.layers[4].attention.window, 0u);
+  EXPECT_EQ(whole.layers[19].attention.kv_source, std::nullopt);
+  EXPECT_EQ(whole.layers[20].attention.kv_source, 18u);
+  EXPECT_EQ(whole.layers[34].attention.kv_source, 19u);
+}
+
 class FamilyDefaultValues : public ::testing::TestWithParam<Default> {};
 
 // Only sizes are given. Scales, caps, thetas, eps and windows are those of transformers' configuration classes.
@@ -115,6 +136,11 @@ INSTANTIATE_TEST_SUITE_P(
                 "rope=yarn(theta=1e+06,factor=16,original=16384,beta=32:1,mscale=1,mscale_all_dim=1)"},
         Default{"arcee", kHeads, 4096,
                 "H=4 G=4 D=16 V=30 eps=1e-05 window=0*4 act=relu2 ungated rope=default(theta=10000)"},
+        Default{"gemma3n_text", ", \"num_attention_heads\": 8", 32768,
+                "H=8 G=2 D=256 V=262400 eps=1e-06 window=512*4 tied qk_norm block=sandwich act=gelu_tanh scale=1 "
+                "v_norm=rms:1e-06:head layer1(eps=1e-06 qk_norm block=sandwich act=gelu_tanh scale=1 "
+                "q_norm=rms:1e-06:head k_norm=- kv_of=0) per_layer=256:262144 altup=4 laurel=64 embed=8 "
+                "logit_softcap=30 rope=default(theta=1e+06)+default(theta=10000) ropes=1111"},
         Default{"apertus", kHeads, 65536,
                 "H=4 G=4 D=16 V=30 eps=1e-05 window=0*4 qk_norm act=xielu ungated "
                 "rope=llama3(theta=1.2e+07,factor=8,low=1,high=4,original=8192)"},
@@ -408,6 +434,25 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"UnknownActivation",
                 family("gemma2", "\"hidden_activation\": \"mish\""),
                 {"'hidden_activation' is \"mish\"", "gelu_pytorch_tanh"}},
+        Refusal{"StreamsThatAreTooMany",
+                family("gemma3n_text", "\"num_kv_shared_layers\": 0, \"altup_num_inputs\": 5"),
+                {"'altup_num_inputs' is 5", "1", "4"}},
+        Refusal{"AnotherActiveStream",
+                family("gemma3n_text", "\"num_kv_shared_layers\": 0, \"altup_active_idx\": 1"),
+                {"'altup_active_idx' is 1"}},
+        Refusal{"WidthsOfMlpsThatAreTooFew",
+                testing::replaced(family("gemma3n_text", "\"num_kv_shared_layers\": 0"), "\"intermediate_size\": 28",
+                                  "\"intermediate_size\": [28]"),
+                {"'intermediate_size'", "has 1 numbers", "num_hidden_layers = 2"}},
+        Refusal{"SparsitiesThatAreTooMany",
+                family("gemma3n_text", "\"num_kv_shared_layers\": 0, \"activation_sparsity_pattern\": [0.5, 0.0, 0.5]"),
+                {"'activation_sparsity_pattern'", "has 3 numbers"}},
+        Refusal{"ASparsityOfAll",
+                family("gemma3n_text", "\"num_kv_shared_layers\": 0, \"activation_sparsity_pattern\": [1.0, 0.0]"),
+                {"'activation_sparsity_pattern'"}},
+        Refusal{"Gemma3nWithoutEmbeddingsOfLayers",
+                family("gemma3n_text", "\"num_kv_shared_layers\": 0, \"hidden_size_per_layer_input\": 0"),
+                {"'hidden_size_per_layer_input' is 0", "expected 1 or more"}},
         Refusal{"ApertusWithAnotherActivation",
                 family("apertus", "\"hidden_act\": \"silu\""),
                 {"'hidden_act' is \"silu\"", "expected xielu"}},

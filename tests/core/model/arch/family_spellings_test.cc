@@ -105,9 +105,9 @@ std::vector<Spelling> spellings() {
         "beta_fast": 32.0, "beta_slow": 1.0, "factor": 8.0, "original_max_position_embeddings": 64,
         "rope_type": "yarn"})"}));
   const char* const kBands = R"("rope_type": "llama3", "factor": 8.0, "original_max_position_embeddings": 64,
-        "low_freq_factor": 1.0, "high_freq_factor": 4.0)";
+        "low_freq_factor": 1.0, "high_freq_factor": 4.0)";  // rope_scaling of llama3
   add("apertus", "apertus", keys({R"("rope_parameters": {"rope_theta": 50000.0, )", kBands, "}"}),
-      keys({R"("rope_scaling": {"type": "llama3", )", kBands, "}, ", kTheta}));
+      keys({R"("rope_scaling": {"type": "llama3", )", kBands, "}, \"rope_theta\": 50000.0"}));
   add("cohere", "cohere",
       keys({"\"use_qk_norm\": true, \"logit_scale\": 0.25, \"tie_word_embeddings\": true, ", kRope}),
       keys({"\"use_qk_norm\": true, \"logit_scale\": 0.25, ", kTheta}));

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "core/model/arch/config.h"
-#include "core/model/rope.h"
+#include "core/model/rope/rope.h"
 #include "tests/core/model/family_configs.h"
 #include "tests/core/model/tiny_checkpoint.h"
 

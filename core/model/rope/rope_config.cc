@@ -1,4 +1,4 @@
-#include "core/model/rope_config.h"
+#include "core/model/rope/rope_config.h"
 
 #include <algorithm>
 #include <array>

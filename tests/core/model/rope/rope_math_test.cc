@@ -1,4 +1,4 @@
-#include "core/model/rope_math.h"
+#include "core/model/rope/rope_math.h"
 
 #include <gtest/gtest.h>
 

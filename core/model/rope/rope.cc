@@ -1,10 +1,10 @@
-#include "core/model/rope.h"
+#include "core/model/rope/rope.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "core/base/check.h"
-#include "core/model/rope_math.h"
+#include "core/model/rope/rope_math.h"
 
 namespace quire::model {
 namespace {

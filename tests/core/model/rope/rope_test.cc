@@ -1,4 +1,4 @@
-#include "core/model/rope.h"
+#include "core/model/rope/rope.h"
 
 #include <gtest/gtest.h>
 
