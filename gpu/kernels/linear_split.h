@@ -196,8 +196,8 @@ struct LinearSplit {
       if (gates) {
         const std::uint32_t width = a.w.n / 2;
         if (number.tile == 1 || output >= width) continue;
-        put_gated(a, row, output, finished<Form>(a, output, totals[j]),
-                  finished<Form>(a, width + output, shared[j * kThreads + thread() + kOfBlock / 2]));
+        const float factor = finished<Form>(a, width + output, shared[j * kThreads + thread() + kOfBlock / 2]);
+        output_at(a, row, output) = activated(a.activation, finished<Form>(a, output, totals[j])) * factor;
       } else if (output < a.w.n) {
         put_output(a, row, output, finished<Form>(a, output, totals[j]));
       }

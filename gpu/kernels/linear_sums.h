@@ -50,12 +50,22 @@ QUIRE_DEVICE float finished(const LinearArgs& a, std::uint32_t output, float tot
   if constexpr (has_output_scales(Form::kFormat)) y = y * a.w.scales[output];
   return a.w.bias == nullptr ? y : y + a.w.bias[output];
 }
-QUIRE_DEVICE void put_output(const LinearArgs& a, std::uint32_t row, std::uint32_t output, float y) {
-  float* out = a.out + std::size_t{row} * a.out_width + output;
-  *out = a.finish == Finish::kAdd ? fma(y, a.scale, *out) : y;
+QUIRE_DEVICE float& output_at(const LinearArgs& a, std::uint32_t row, std::uint32_t output) {
+  return a.out[std::size_t{row} * a.out_width + output];
 }
-QUIRE_DEVICE void put_gated(const LinearArgs& a, std::uint32_t row, std::uint32_t output, float gate, float factor) {
-  a.out[std::size_t{row} * a.out_width + output] = activated(a.activation, gate) * factor;
+QUIRE_DEVICE void put_output(const LinearArgs& a, std::uint32_t row, std::uint32_t output, float y) {
+  float& out = output_at(a, row, output);
+  out = a.finish == Finish::kAdd ? fma(y, a.scale, out) : y;
+}
+// Calls body(activation) for the one of the call, by_sigmoid() or any: the loops over a lane's numbers are unrolled, and
+// an activation that is chosen for each of them would be more code than a multiprocessor's cache holds.
+template <typename Body>
+QUIRE_DEVICE void with_activation(const LinearArgs& a, const Body& body) {
+  if (by_sigmoid(a.activation)) {
+    body([&](float gate) { return sigmoid_activated(a.activation, gate); });
+  } else {
+    body([&](float gate) { return activated(a.activation, gate); });
+  }
 }
 
 // A warp's place in a block of many rows. grid.x: row blocks, grid.y: groups of outputs. Warps with the same rows are
@@ -106,67 +116,86 @@ class LinearTotals {
   }
 
   QUIRE_DEVICE void finish() const {
-    QUIRE_UNROLLED for (unsigned r = 0; r < kRowTiles; ++r) {
-      QUIRE_UNROLLED for (unsigned i = 0; i < 4; ++i) store(r, i);
+    if (a_.finish != Finish::kGate) {
+      QUIRE_UNROLLED for (unsigned t = 0; t < kTiles; ++t) finish_tile(t);
+      return;
     }
+    with_activation(a_, [&](const auto& activation) {
+      const std::uint32_t width = a_.w.n / 2;
+      each(at_.tiles[0], width, [&](unsigned r, unsigned i, std::uint32_t row, std::uint32_t output) {
+        output_at(a_, row, output) = activation(finished<Form>(a_, output, totals_[0][r][i])) *
+                                     finished<Form>(a_, width + output, totals_[kTiles - 1][r][i]);
+      });
+    });
   }
 
   // finish() for a warp that has one tile of a pair, the first or the second. The factors of gates go from one warp to
   // the other through shared memory, [rows][kFactorStride]. Called by all threads of the block.
   static constexpr unsigned kFactorStride = kPairs * kTileOutputs + 1;
   QUIRE_DEVICE void finish_apart(unsigned tile_of_pair, float* factors) const {
-    const bool gates = a_.finish == Finish::kGate;
-    if (gates) {
-      sync_block();  // no thread still reads the old contents
-      if (tile_of_pair == 1) {
-        each_apart([&](unsigned r, unsigned i, std::uint32_t output) {
-          factors[factor_at(r, i)] = finished<Form>(a_, output, totals_[0][r][i]);
-        });
-      }
-      sync_block();
-      if (tile_of_pair == 1) return;
+    if (a_.finish != Finish::kGate) return finish_tile(0);
+    sync_block();  // no thread still reads the old contents
+    if (tile_of_pair == 1) {
+      each(at_.tiles[0], a_.w.n, [&](unsigned r, unsigned i, std::uint32_t, std::uint32_t output) {
+        factors[factor_at(r, i)] = finished<Form>(a_, output, totals_[0][r][i]);
+      });
     }
-    each_apart([&](unsigned r, unsigned i, std::uint32_t output) {
-      const float y = finished<Form>(a_, output, totals_[0][r][i]);
-      if (gates) {
-        put_gated(a_, at_.row(r, i), output, y, factors[factor_at(r, i)]);
-      } else {
-        put_output(a_, at_.row(r, i), output, y);
-      }
+    sync_block();
+    if (tile_of_pair == 1) return;
+    with_activation(a_, [&](const auto& activation) {
+      each(at_.tiles[0], a_.w.n, [&](unsigned r, unsigned i, std::uint32_t row, std::uint32_t output) {
+        output_at(a_, row, output) =
+            activation(finished<Form>(a_, output, totals_[0][r][i])) * factors[factor_at(r, i)];
+      });
     });
   }
 
  private:
-  template <typename Body>
-  QUIRE_DEVICE void each_apart(const Body& body) const {
-    QUIRE_UNROLLED for (unsigned r = 0; r < kRowTiles; ++r) {
+  static constexpr unsigned kRowsAhead =
+      kRowTiles < 4 ? kRowTiles : 4;  // row tiles whose old outputs are loaded at once
+  static_assert(kRowTiles % kRowsAhead == 0);
+
+  // body(r, i, row, output) for the lane's numbers of the row tiles from `first` on that exist.
+  template <unsigned kCount = kRowTiles, typename Body>
+  QUIRE_DEVICE void each(std::uint32_t tile, std::uint32_t num_outputs, const Body& body, unsigned first = 0) const {
+    QUIRE_UNROLLED for (unsigned r = 0; r < kCount; ++r) {
       QUIRE_UNROLLED for (unsigned i = 0; i < 4; ++i) {
-        const std::uint32_t output = at_.tiles[0] * kTileOutputs + output_in_tile(at_.lane, i);
-        if (at_.row(r, i) < a_.num_rows && output < a_.w.n) body(r, i, output);
+        const std::uint32_t row = at_.row(first + r, i);
+        const std::uint32_t output = tile * kTileOutputs + output_in_tile(at_.lane, i);
+        if (row < a_.num_rows && output < num_outputs) body(first + r, i, row, output);
       }
+    }
+  }
+  // Stores or adds the numbers of a tile. Old outputs are loaded before new ones are stored, or each load would wait for
+  // the store before it.
+  QUIRE_DEVICE void finish_tile(unsigned t) const {
+    const std::uint32_t tile = at_.tiles[0] + t;
+    if (a_.finish == Finish::kStore) {
+      each(tile, a_.w.n, [&](unsigned r, unsigned i, std::uint32_t row, std::uint32_t output) {
+        output_at(a_, row, output) = finished<Form>(a_, output, totals_[t][r][i]);
+      });
+      return;
+    }
+    QUIRE_UNROLLED for (unsigned first = 0; first < kRowTiles; first += kRowsAhead) {
+      float before[kRowsAhead][4] = {};
+      each<kRowsAhead>(
+          tile, a_.w.n,
+          [&](unsigned r, unsigned i, std::uint32_t row, std::uint32_t output) {
+            before[r - first][i] = output_at(a_, row, output);
+          },
+          first);
+      each<kRowsAhead>(
+          tile, a_.w.n,
+          [&](unsigned r, unsigned i, std::uint32_t row, std::uint32_t output) {
+            output_at(a_, row, output) =
+                fma(finished<Form>(a_, output, totals_[t][r][i]), a_.scale, before[r - first][i]);
+          },
+          first);
     }
   }
   QUIRE_DEVICE std::uint32_t factor_at(unsigned r, unsigned i) const {
     return (at_.row(r, i) - at_.first_row) * kFactorStride + at_.pair * kTileOutputs + output_in_tile(at_.lane, i);
   }
-  // Stores one number of each tile of the pair.
-  QUIRE_DEVICE void store(unsigned r, unsigned i) const {
-    const std::uint32_t row = at_.row(r, i);
-    if (row >= a_.num_rows) return;
-    const std::uint32_t output = at_.tiles[0] * kTileOutputs + output_in_tile(at_.lane, i);
-    if (a_.finish == Finish::kGate) {
-      const std::uint32_t width = a_.w.n / 2;
-      if (output >= width) return;
-      put_gated(a_, row, output, finished<Form>(a_, output, totals_[0][r][i]),
-                finished<Form>(a_, width + output, totals_[1][r][i]));
-      return;
-    }
-    QUIRE_UNROLLED for (unsigned t = 0; t < kTiles; ++t) {
-      const std::uint32_t at = output + t * kTileOutputs;
-      if (at < a_.w.n) put_output(a_, row, at, finished<Form>(a_, at, totals_[t][r][i]));
-    }
-  }
-
   const LinearArgs& a_;
   const LinearPlace& at_;
   float totals_[kTiles][kRowTiles][4] = {};
