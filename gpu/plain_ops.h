@@ -23,7 +23,7 @@ class PlainOps : public backend::Ops {
   void correct(backend::Streams x, backend::Buffer& y, const backend::Buffer& coefs, std::uint32_t rows) override;
 
  protected:
-  // Where kernels are started, or recorded.
+  // The device that starts kernels, or records them.
   virtual Device& launcher() = 0;
   // Rows that a kernel runs for `rows` rows; called before launcher().
   virtual std::uint32_t padded(std::uint32_t rows) = 0;

@@ -97,7 +97,8 @@ class StepOps {
   //   relu2      max(0, g)²
   //   gelu       g times the normal distribution up to g: gelu_f32() (core/sample/math.h)
   //   relu       max(0, g)
-  //   xielu      g > 0: fma(p * g, g, b * g);  else fma(expm1(min(e, g)) - g, n, b * g), of `xielu`'s numbers; not gated
+  //   xielu      g > 0: fma(p * g, g, b * g);  else fma(expm1(min(e, g)) - g, n, b * g): by the numbers of `xielu`, and
+  //              not gated
   virtual void activate(const Buffer& x, Activation kind, bool gated, std::uint32_t rows, Buffer& out,
                         const Xielu& xielu = {}) = 0;
   // x[t,:] = fma(y[t,:], scale, x[t,:]): with scale 1, x + y.

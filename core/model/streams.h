@@ -1,5 +1,5 @@
-// AltUp: n residual streams. A layer runs on the first of n streams that it predicts from those before, and corrects all of
-// them by what it changed; LAUREL is a branch of low rank beside its attention.
+// AltUp: n residual streams. A layer runs on the first of n streams that it predicts from those before, and corrects
+// all of them by what it changed; LAUREL is a branch of low rank beside its attention.
 //   m = tanh(Wr·norm(s_0) / E);  predicted s_i += sum over j of (Wp·m)[i·n+j] s_j
 //   z = the layer's output;  m = tanh(Wr·norm(z) / E);  s_i += (z - s_0)((Wc·m)[i] + 1)
 //   laurel = n + norm(Wright·Wleft·n), n = norm(s_0)

@@ -153,9 +153,7 @@ class CudaDevice final : public Device {
     cudaStreamSynchronize(stream_);
     cudaFreeHost(memory);
   }
-  void upload_pinned(void* to, const void* pinned, std::size_t bytes) override {
-    copy_by_kernel(to, pinned, bytes);
-  }
+  void upload_pinned(void* to, const void* pinned, std::size_t bytes) override { copy_by_kernel(to, pinned, bytes); }
   void download_pinned(void* pinned, const void* from, std::size_t bytes) override {
     copy_by_kernel(pinned, from, bytes);
   }

@@ -54,7 +54,8 @@ struct AttentionView {
 
   QUIRE_DEVICE std::uint32_t width() const { return (num_heads + (stores ? 2 * num_kv_heads : 0)) * head_dim; }
   QUIRE_DEVICE bool finishes_scores() const { return softcap != 0.0f || slopes != nullptr; }
-  // The scaled score of a head's row at one position and of K at another, which the row sees: capped, and with its bias.
+  // The scaled score of a head's row at one position and of K at another, which the row sees: capped, and with its
+  // bias.
   QUIRE_DEVICE float finished(float z, std::uint32_t head, std::uint32_t row_position, std::uint32_t position) const {
     if (softcap != 0.0f) z = softcap * sample::tanh_f32(quotient(z, softcap));
     if (slopes == nullptr) return z;

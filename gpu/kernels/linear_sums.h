@@ -57,8 +57,8 @@ QUIRE_DEVICE void put_output(const LinearArgs& a, std::uint32_t row, std::uint32
   float& out = output_at(a, row, output);
   out = a.finish == Finish::kAdd ? fma(y, a.scale, out) : y;
 }
-// Calls body(activation) for the one of the call, by_sigmoid() or any: the loops over a lane's numbers are unrolled, and
-// an activation that is chosen for each of them would be more code than a multiprocessor's cache holds.
+// Calls body(activation) for the one of the call, by_sigmoid() or any: the loops over a lane's numbers are unrolled,
+// and an activation that is chosen for each of them would be more code than a multiprocessor's cache holds.
 template <typename Body>
 QUIRE_DEVICE void with_activation(const LinearArgs& a, const Body& body) {
   if (by_sigmoid(a.activation)) {
@@ -166,8 +166,8 @@ class LinearTotals {
       }
     }
   }
-  // Stores or adds the numbers of a tile. Old outputs are loaded before new ones are stored, or each load would wait for
-  // the store before it.
+  // Stores or adds the numbers of a tile. Old outputs are loaded before new ones are stored, or each load would wait
+  // for the store before it.
   QUIRE_DEVICE void finish_tile(unsigned t) const {
     const std::uint32_t tile = at_.tiles[0] + t;
     if (a_.finish == Finish::kStore) {

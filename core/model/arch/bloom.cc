@@ -1,4 +1,5 @@
-// BLOOM: LayerNorms, one of them over the embeddings, biases, ALiBi, a plain MLP; q, k and v in one tensor head by head.
+// BLOOM: LayerNorms, one of them over the embeddings, biases, ALiBi, a plain MLP; q, k and v in one tensor head by
+// head.
 #include "core/model/arch/families.h"
 #include "core/model/arch/reading.h"
 

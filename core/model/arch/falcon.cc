@@ -1,5 +1,5 @@
-// Falcon: attention and a plain MLP side by side behind one LayerNorm or two; q, k and v in one tensor. Falcon-RW has ALiBi instead of
-// RoPE, and its MLP behind attention.
+// Falcon: attention and a plain MLP side by side behind one LayerNorm or two; q, k and v in one tensor. Falcon-RW has
+// ALiBi instead of RoPE, and its MLP behind attention.
 #include "core/model/arch/families.h"
 #include "core/model/arch/reading.h"
 

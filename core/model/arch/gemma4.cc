@@ -1,6 +1,6 @@
-// Gemma 4 (dense) and Gemma 3n: Gemma 3's layers, in which full ones have heads of another width. The last layers may read K and V
-// of earlier ones, and layers may have embeddings of their own (PLE). Gemma 3n has four residual streams (AltUp), and layers
-// of few gates that are not 0.
+// Gemma 4 (dense) and Gemma 3n: Gemma 3's layers, in which full ones have heads of another width. The last layers may
+// read K and V of earlier ones, and layers may have embeddings of their own (PLE). Gemma 3n has four residual streams
+// (AltUp), and layers of few gates that are not 0.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -68,7 +68,8 @@ void set_heads_by_layer(const JsonFields& fields, bool v_is_k, ModelSpec& spec) 
   }
 }
 
-// The last layers, `absent` of them if config.json does not say how many, read K and V of the last earlier layer of their kind.
+// The last layers, `absent` of them if config.json does not say how many, read K and V of the last earlier layer of
+// their kind.
 void share_kv(const JsonFields& fields, std::size_t absent, ModelSpec& spec) {
   const std::size_t num_layers = spec.layers.size();
   const std::size_t shared = fields.optional_uint("num_kv_shared_layers", 0, num_layers - 1).value_or(absent);

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/model/spec.h"
+#include "core/model/rope/rope_spec.h"
 
 namespace quire::model {
 

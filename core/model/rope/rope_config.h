@@ -7,7 +7,7 @@
 #include <string>
 
 #include "core/model/source/json_fields.h"
-#include "core/model/spec.h"
+#include "core/model/rope/rope_spec.h"
 
 namespace quire::model {
 

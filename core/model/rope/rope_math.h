@@ -1,6 +1,6 @@
 // sin, cos, log, exp and pow in double from + - * / and fma alone: the same bits on every machine, no libm. Used for
-// what loading computes: RoPE tables, slopes of ALiBi. About 1e-15 accurate: all but rare near-ties round to the same f32 as exact arithmetic
-// (tests/core/model/rope/rope_math_test.cc measures against long double).
+// what loading computes: RoPE tables, slopes of ALiBi. About 1e-15 accurate: all but rare near-ties round to the same
+// f32 as exact arithmetic (tests/core/model/rope/rope_math_test.cc measures against long double).
 // Thread  any; pure.
 // Source  Cody and Waite's two-constant range reduction with fma (Muller et al., Handbook of Floating-Point Arithmetic,
 //         2nd ed., 10.2); Taylor series; atanh series for log as in fdlibm's e_log.c. The code is ours.
