@@ -6,8 +6,8 @@
 
 #include <string>
 
-#include "core/model/source/json_fields.h"
 #include "core/model/rope/rope_spec.h"
+#include "core/model/source/json_fields.h"
 
 namespace quire::model {
 
