@@ -71,8 +71,25 @@ void check_class(const JsonFields& fields, std::string_view class_name, std::str
   }
 }
 
+// A wrapper's text_config may leave out the sizes that transformers' configuration class of its type has.
+boost::json::object with_sizes(const boost::json::object& text) {
+  boost::json::object whole = text;
+  const boost::json::value* type = text.if_contains("model_type");
+  if (type == nullptr || (*type != "llama" && *type != "mistral")) return whole;
+  whole.emplace("hidden_size", 4096);
+  whole.emplace("intermediate_size", *type == "llama" ? 11008 : 14336);
+  whole.emplace("num_hidden_layers", 32);
+  whole.emplace("num_attention_heads", 32);
+  whole.emplace("vocab_size", 32000);
+  return whole;
+}
+
 ModelSpec read_text(const JsonFields& fields, const Wrapper& wrapper) {
-  if (const auto text = fields.optional_object("text_config")) return require_architecture(*text).read(*text);
+  if (const auto text = fields.optional_object("text_config")) {
+    const boost::json::object whole = with_sizes(text->object());
+    const JsonFields all = text->with(whole);
+    return require_architecture(all).read(all);
+  }
   if (wrapper.own_text.empty()) fields.refuse("text_config", "is missing; expected the config of the text model");
   return find_architecture(wrapper.own_text)->read(fields);
 }
@@ -86,9 +103,11 @@ ModelSpec read_wrapped(const JsonFields& fields, const Wrapper& wrapper) {
   spec.tied_head = fields.optional_bool("tie_word_embeddings").value_or(wrapper.tied);
   if (!wrapper.caps_logits) spec.logit_softcap = 0.0f;
   for (const char* part : {"vision_tower", "multi_modal_projector", "embed_vision", "audio_tower", "embed_audio",
-                           "visual", "vision_model", "connector"}) {
+                           "visual", "vision_model", "connector", "image_newline"}) {
     spec.names.skipped.push_back(std::string(part) + ".*");
     spec.names.skipped.push_back("model." + std::string(part) + ".*");
+    spec.names.skipped.emplace_back(part);
+    spec.names.skipped.push_back("model." + std::string(part));
   }
   return spec;
 }

@@ -44,6 +44,9 @@ class JsonFields {
   // logged and left out.
   std::vector<TokenId> token_ids(std::string_view key, std::uint32_t vocab) const;
   std::optional<JsonFields> optional_object(std::string_view key) const;
+  const boost::json::object& object() const { return *object_; }
+  // Another object's values under the same names in errors.
+  JsonFields with(const boost::json::object& object) const { return {object, file_, prefix_}; }
   // All keys with a value.
   std::vector<std::string> keys() const;
 

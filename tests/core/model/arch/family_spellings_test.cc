@@ -14,6 +14,7 @@ namespace {
 
 using testing::family;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 using testing::refusal;
 using testing::wrapped;
 
@@ -174,6 +175,10 @@ TEST(ModelWithImages, IsItsTextModelWithTheOuterClass) {
                                            {"gemma4", "gemma4_text", "Gemma4ForConditionalGeneration"},
                                            {"qwen3_vl", "qwen3_vl_text", "Qwen3VLForConditionalGeneration"},
                                            {"smolvlm", "llama", "SmolVLMForConditionalGeneration"},
+                                           {"idefics3", "llama", "Idefics3ForConditionalGeneration"},
+                                           {"llava", "llama", "LlavaForConditionalGeneration"},
+                                           {"llava_next", "mistral", "LlavaNextForConditionalGeneration"},
+                                           {"llava_onevision", "qwen2", "LlavaOnevisionForConditionalGeneration"},
                                            {"mistral3", "ministral3", "Mistral3ForConditionalGeneration"},
                                            {"mistral3", "mistral", "Mistral3ForConditionalGeneration"}}) {
     ModelSpec text = parse(family(inner, "\"eos_token_id\": 2, \"tie_word_embeddings\": true"));
@@ -183,6 +188,20 @@ TEST(ModelWithImages, IsItsTextModelWithTheOuterClass) {
                               std::string("\"tie_word_embeddings\": true, \"architectures\": [\"") + name + "\"]")),
                 text);
   }
+}
+
+// As the hub's LLaVA models have them: transformers' classes know the sizes.
+TEST(ModelWithImages, MayLeaveOutTheSizesOfALlamaOrMistral) {
+  const ModelSpec llama = parse(wrapped("llava", R"({"model_type": "llama", "max_position_embeddings": 4096,
+      "rms_norm_eps": 1e-05, "vocab_size": 32064})"));
+  EXPECT_THAT(llama.describe(), StartsWith("llama E=4096 F=11008 L=32 H=32 G=32 D=128 V=32064 eps=1e-05 "));
+  const ModelSpec mistral = parse(wrapped("llava_next", R"({"model_type": "mistral", "intermediate_size": 14336,
+      "num_key_value_heads": 8, "rms_norm_eps": 1e-05, "sliding_window": null, "vocab_size": 32064})"));
+  EXPECT_THAT(mistral.describe(), StartsWith("mistral E=4096 F=14336 L=32 H=32 G=8 D=128 V=32064 eps=1e-05 "));
+  EXPECT_THAT(refusal([] { parse(R"({"model_type": "llama", "vocab_size": 32064})"); }), HasSubstr("'hidden_size'"))
+      << "a model by itself says its sizes";
+  EXPECT_THAT(refusal([] { parse(wrapped("llava", R"({"model_type": "llama", "num_hidden_layers": 0})")); }),
+              HasSubstr("'text_config.num_hidden_layers' is 0"));
 }
 
 TEST(ModelWithImages, IsTiedByItsOuterConfigAlone) {
