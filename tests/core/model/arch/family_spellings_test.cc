@@ -14,8 +14,8 @@ namespace {
 
 using testing::family;
 using ::testing::HasSubstr;
-using ::testing::StartsWith;
 using testing::refusal;
+using ::testing::StartsWith;
 using testing::wrapped;
 
 ModelSpec parse(const std::string& text) { return parse_config(text, "dir/config.json"); }
