@@ -1,6 +1,7 @@
 #include "core/cpu/cpu_ops.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <numeric>
 
