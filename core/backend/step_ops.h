@@ -113,7 +113,7 @@ class StepOps {
   virtual void multiply_columns(Buffer& x, const Vector& factors, std::uint32_t rows) = 0;
   // x[t,:] = x[t,:] * r, r = sqrt(sum16(y²) / E) / sqrt(max(least, sum16(x²) / E)).
   virtual void match_length(Buffer& x, const Buffer& y, float least, std::uint32_t rows) = 0;
-  // Of the first F columns: m = sum16(x) / F, s = sqrt(sum16((x - m)²) / F), x[t,f] = max(0, x[t,f] - fma(s, c, m)).
+  // x[t,f] = max(0, x[t,f] - fma(s, c, m)), f < F = `width`; m = sum16(x[t,f]) / F, s = sqrt(sum16((x[t,f] - m)²) / F).
   virtual void cut_below(Buffer& x, std::uint32_t width, float c, std::uint32_t rows) = 0;
   // out_i[t,:] = x_i[t,:], then for j ascending fma(x_j[t,:], coefs[t, i·n + j], out_i[t,:]); n streams.
   virtual void mix(Streams x, const Buffer& coefs, std::uint32_t rows, Streams out) = 0;

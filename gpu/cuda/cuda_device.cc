@@ -5,7 +5,6 @@
 #include <array>
 #include <bit>
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -232,7 +231,7 @@ class CudaDevice final : public Device {
  private:
   // Not by cudaMemcpyAsync: the queue would wait for another engine of the GPU, which may take it a millisecond.
   void copy_by_kernel(void* to, const void* from, std::size_t bytes) {
-    CHECK_LE(bytes, std::numeric_limits<std::uint32_t>::max());
+    CHECK_LE(bytes, std::size_t{1} << 30);  // more than a step sends
     const auto count = static_cast<std::uint32_t>(bytes);
     start(kernels().copy_bytes, {CopyBytes::blocks_for(count), 1}, CopyBytes::Args{to, from, count});
   }

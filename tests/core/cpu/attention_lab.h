@@ -132,8 +132,8 @@ inline std::uint32_t lowest_seen(const LabShape& shape, std::uint32_t p) {
 }
 
 // out[H * D] of the row at p, dense and in f64; `tolerance` is what f32 may differ by: per score (D + 2) roundings of
-// sum |q k|, with a softcap 5 ulp of it, with a bias one of that, then exp to 2 ulp, the sums to one rounding a position, all of them on values
-// not above max |v|.
+// sum |q k|, with a softcap 5 ulp of it, with a bias one of that, then exp to 2 ulp, the sums to one rounding a
+// position, all of them on values not above max |v|.
 inline std::vector<double> dense_f64(const LabShape& s, const LabSequence& sequence, std::uint32_t p, double* tolerance,
                                      std::vector<double>* accumulated_scores = nullptr) {
   std::vector<double> out(s.q_width());

@@ -13,6 +13,11 @@ inline std::string family(const std::string& model_type, const std::string& extr
   return "{\"model_type\": \"" + model_type + "\", " + kFamilySizes + (extra.empty() ? "" : ", " + extra) + "}";
 }
 
+// An MPT, whose keys are its own, with more of them.
+inline std::string mpt(const std::string& extra) {
+  return R"({"model_type": "mpt", "d_model": 32, "n_layers": 2, "n_heads": 4, "vocab_size": 30, )" + extra + "}";
+}
+
 // The text part of a model with images; `outer` are keys beside text_config.
 inline std::string wrapped(const std::string& model_type, const std::string& text, const std::string& outer = "") {
   return "{\"model_type\": \"" + model_type + "\", " + (outer.empty() ? "" : outer + ", ") +
