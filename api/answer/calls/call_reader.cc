@@ -8,7 +8,7 @@
 namespace quire::api::chat {
 namespace {
 
-constexpr std::size_t kMaxCallDepth = 32;
+constexpr std::size_t kMaxCallDepth = 64;
 
 // The value of a JSON string; none if the parser refuses it (half a surrogate pair).
 std::optional<std::string> unquoted(const std::string& text) {

@@ -119,7 +119,8 @@ Result<Expr> CallText::arguments(Rules& rules, const json::Value& schema, gramma
                                            behind_string,
                                            parameter.end,
                                            parameter.between,
-                                           is_tagged ? trimmed(parameter.end) : parameter.quote};
+                                           is_tagged ? trimmed(parameter.end) : parameter.quote,
+                                           is_tagged ? trimmed(parameter.key_begin) : ""};
     const CallableTool tool = callable_tool("", json::serialize(schema));
     const auto is_text = [&](std::string_view name) { return tool.types_of(name) == kTextType; };
     written = grammar::spelled_object(rules, schema, spelling, is_text, budget);

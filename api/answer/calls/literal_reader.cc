@@ -38,6 +38,9 @@ std::string number_of(std::string_view word) {
   return is_json_number(text) ? text : std::string();
 }
 
+// In front of the quotes of a Python string that is text.
+bool is_string_prefix(std::string_view word) { return word == "r" || word == "R" || word == "u" || word == "U"; }
+
 void append_word(std::string_view word, std::string& json) {
   while (!word.empty() && is_space(word.back())) word.remove_suffix(1);
   if (word == "True" || word == "true") {
@@ -119,6 +122,8 @@ ArgumentsState LiteralReader::take(char c, std::string& json) {
     case State::kBare:
       return take_bare(c, json);
     case State::kAfterEmpty:
+    case State::kAfterString:
+      return take_after_string(c, json);
     case State::kAfter:
       return take_after(c, json);
   }
@@ -200,21 +205,28 @@ ArgumentsState LiteralReader::take_mark(char c, std::string& json) {
 }
 
 ArgumentsState LiteralReader::begin_string(std::string_view quote, std::string& json) {
-  quote_ = quote;
-  matched_ = 0;
-  is_empty_ = true;
   if (!is_key_) json += '"';
-  state_ = State::kString;
+  is_raw_ = false;
+  go_on_string(quote);
   return kMore;
 }
 
+void LiteralReader::go_on_string(std::string_view quote) {
+  quote_ = quote;
+  matched_ = 0;
+  is_empty_ = true;
+  state_ = State::kString;
+}
+
 ArgumentsState LiteralReader::end_string(std::string& json) {
-  if (is_empty_ && !is_key_ && quote_.size() == 1) {
-    state_ = State::kAfterEmpty;
-    return kMore;
+  if (is_key_) {
+    state_ = State::kSeparator;
+  } else if (quote_ == mark_) {
+    json += '"';
+    state_ = State::kAfter;
+  } else {
+    state_ = is_empty_ && quote_.size() == 1 ? State::kAfterEmpty : State::kAfterString;
   }
-  if (!is_key_) json += '"';
-  state_ = is_key_ ? State::kSeparator : State::kAfter;
   return kMore;
 }
 
@@ -237,6 +249,13 @@ ArgumentsState LiteralReader::take_string(char c, std::string& json) {
 ArgumentsState LiteralReader::take_escape(char c, std::string& json) {
   constexpr std::string_view kEscapes = "abfnrtv0\\'\"/";
   constexpr std::string_view kValues{"\a\b\f\n\r\t\v\0\\'\"/", 12};
+  if (is_raw_) {
+    is_empty_ = false;
+    state_ = State::kString;
+    const char both[] = {'\\', c};
+    write({both, 2}, json);
+    return kMore;
+  }
   if (c == 'x' || c == 'u' || c == 'U') {
     escape_ = c;
     hex_.clear();
@@ -261,16 +280,27 @@ ArgumentsState LiteralReader::take_hex(char c, std::string& json) {
   if (hex_.size() < (escape_ == 'x' ? 2u : escape_ == 'u' ? 4u : 8u)) return kMore;
   const unsigned long code_point = std::strtoul(hex_.c_str(), nullptr, 16);
   state_ = State::kString;
+  is_empty_ = false;
   if (escape_ == 'u' && !is_key_ && code_point >= 0xD800 && code_point < 0xE000) {
     json += "\\u" + hex_;  // half of a pair, as JSON has it
-  } else {
-    write(utf8_of(code_point), json);
+    return kMore;
   }
+  // The second half of a pair, behind the first.
+  const bool joins = is_key_ && code_point >= 0xDC00 && code_point < 0xE000 && half_ != 0 && key_.size() == half_end_;
+  if (joins) key_.resize(half_end_ - kUnknownCharacter.size());
+  write(utf8_of(joins ? 0x10000 + ((half_ - 0xD800) << 10) + (code_point - 0xDC00) : code_point), json);
+  half_ = code_point >= 0xD800 && code_point < 0xDC00 ? code_point : 0;
+  half_end_ = key_.size();
   return kMore;
 }
 
 ArgumentsState LiteralReader::take_bare(char c, std::string& json) {
   if (c != ',' && c != levels_.back().close) {
+    if (mark_.empty() && (c == '"' || c == '\'') && is_string_prefix(bare_)) {
+      begin_string({&c, 1}, json);
+      is_raw_ = bare_ == "r" || bare_ == "R";
+      return kMore;
+    }
     if (mark_.empty() && std::string_view("([{\"'").find(c) != std::string_view::npos) return fault(bare_, json);
     bare_ += c;
     return kMore;
@@ -280,18 +310,29 @@ ArgumentsState LiteralReader::take_bare(char c, std::string& json) {
   return take_after(c, json);
 }
 
-ArgumentsState LiteralReader::take_after(char c, std::string& json) {
-  if (state_ == State::kAfterEmpty) {
-    if (c == quote_[0] && mark_.empty()) {
-      quote_.assign(3, c);
-      matched_ = 0;
-      is_empty_ = false;
-      state_ = State::kString;
-      return kMore;
-    }
-    json += '"';
-    state_ = State::kAfter;
+// Another string that follows, white space or not, is a part of the same.
+ArgumentsState LiteralReader::take_after_string(char c, std::string& json) {
+  const bool is_quote = mark_.empty() && (c == '"' || c == '\'');
+  if (state_ == State::kAfterEmpty && is_quote && c == quote_[0]) {
+    go_on_string(std::string(3, c));
+    is_empty_ = false;
+    return kMore;
   }
+  if (is_quote) {
+    is_raw_ = false;
+    go_on_string({&c, 1});
+    return kMore;
+  }
+  if (is_space(c)) {
+    state_ = State::kAfterString;
+    return kMore;
+  }
+  json += '"';
+  state_ = State::kAfter;
+  return take_after(c, json);
+}
+
+ArgumentsState LiteralReader::take_after(char c, std::string& json) {
   if (is_space(c)) return kMore;
   if (c == levels_.back().close) return close(json);
   if (c != ',' || (is_single_ && levels_.size() == 1)) return kFault;

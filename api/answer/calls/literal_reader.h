@@ -1,8 +1,8 @@
 // Turns Python literals, or the values of Gemma's calls, into JSON byte by byte.
 //   city="Oslo", days=[1, 2], now=True)     →  {"city": "Oslo", "days": [1, 2], "now": true}
 //   city:<|"|>Oslo<|"|>,days:[1,2]}         →  the same
-// Shape   numbers, True, False and None in Python's or JSON's spelling, strings, lists, tuples, dicts. A word without
-//         quotes is a string. JSON is read, too.
+// Shape   numbers, True, False and None in Python's or JSON's spelling, strings, also raw ones and several in a row,
+//         lists, tuples, dicts. A word without quotes is a string. JSON is read, too.
 // Owner   one per value.
 // Thread  one at a time.
 // Fails   take(): kFault, also if more than 64 lists and objects would be open. Bytes that are held then are emitted as
@@ -41,9 +41,10 @@ class LiteralReader final : public ArgumentsReader {
     kString,
     kEscape,
     kHex,
-    kMark,        // matching the quote mark that begins a string
-    kBare,        // in a number or a word
-    kAfterEmpty,  // behind two quotes: an empty string, or the beginning of a string in triple quotes
+    kMark,         // matching the quote mark that begins a string
+    kBare,         // in a number or a word
+    kAfterEmpty,   // behind two quotes: an empty string, or the beginning of a string in triple quotes
+    kAfterString,  // a string in quotes, which may go on in others
     kAfter,
   };
   struct Level {
@@ -61,11 +62,13 @@ class LiteralReader final : public ArgumentsReader {
   ArgumentsState take_escape(char c, std::string& json);
   ArgumentsState take_hex(char c, std::string& json);
   ArgumentsState take_bare(char c, std::string& json);
+  ArgumentsState take_after_string(char c, std::string& json);
   ArgumentsState take_after(char c, std::string& json);
   ArgumentsState fault(std::string_view held, std::string& json);
   ArgumentsState open(char json_close, char close, std::string& json);
   ArgumentsState close(std::string& json);
   ArgumentsState begin_string(std::string_view quote, std::string& json);
+  void go_on_string(std::string_view quote);
   ArgumentsState end_string(std::string& json);
   void write(std::string_view text, std::string& json);
   bool is_arguments() const { return levels_.size() == 1 && !is_single_; }
@@ -83,6 +86,9 @@ class LiteralReader final : public ArgumentsReader {
   std::string bare_;
   char escape_ = 'u';
   std::string hex_;
+  unsigned long half_ = 0;    // the first half of a surrogate pair that ended a key so far; 0: none
+  std::size_t half_end_ = 0;  // size of the key then
+  bool is_raw_ = false;       // the string's backslashes are its own
 };
 
 // A text as a JSON string's inside, escaped where JSON requires it.

@@ -42,6 +42,7 @@ TaggedReader::TaggedReader(const CallSyntax& syntax, const CallableTool& tool)
       key_begin_(trimmed(syntax.parameter.key_begin)),
       key_end_(trimmed(syntax.parameter.key_end)),
       value_end_(trimmed(syntax.parameter.end)),
+      call_end_(trimmed(syntax.close.empty() ? syntax.end : syntax.close)),
       on_lines_(syntax.parameter.key_end.ends_with('\n') && syntax.parameter.string_begin.empty()) {}
 
 ArgumentsState TaggedReader::take(char c, std::string& json) {
@@ -52,11 +53,7 @@ ArgumentsState TaggedReader::take(char c, std::string& json) {
       text_ += c;
       if (text_.ends_with(key_end_)) {
         text_.resize(text_.size() - key_end_.size());
-        key_ = trimmed(text_);
-        text_.clear();
-        types_ = tool_.types_of(key_);
-        state_ = State::kValueBegin;
-        if (syntax_.parameter.string_begin.empty()) begin_value(json);
+        begin_key(std::exchange(text_, {}), json);
       }
       return ArgumentsState::kMore;
     case State::kValueBegin:
@@ -97,7 +94,15 @@ ArgumentsState TaggedReader::close(ArgumentsState state, std::string& json) {
 }
 
 void TaggedReader::finish(std::string& json) {
+  if (state_ == State::kValue && mark_.starts_with(call_end_)) end_value(json);
   if (state_ == State::kBetween) json += has_begun_ ? "}" : "{}";
+}
+
+void TaggedReader::begin_key(std::string_view key, std::string& json) {
+  key_ = trimmed(key);
+  types_ = tool_.types_of(key_);
+  state_ = State::kValueBegin;
+  if (syntax_.parameter.string_begin.empty()) begin_value(json);
 }
 
 void TaggedReader::begin_value(std::string& json) {
@@ -110,7 +115,7 @@ void TaggedReader::begin_value(std::string& json) {
     if (mark == trimmed(parameter.other_begin) && (types_ & ~kTextType) != 0) types_ &= ~kTextType;
   }
   is_dropped_ = !keys_.insert(key_).second;
-  matched_ = 0;
+  mark_.clear();
   is_at_begin_ = true;
   is_blank_ = true;
   holds_break_ = false;
@@ -130,11 +135,43 @@ void TaggedReader::take_value(char c, std::string& json) {
   }
   if (json_value_ && !json_value_->push(c)) json_value_.reset();
   if (in_string) return add(c, json);
-  if (c != value_end_[matched_]) {  // a mark's first byte occurs in it only once
-    for (const char held : value_end_.substr(0, std::exchange(matched_, 0))) add(held, json);
+  mark_ += c;
+  // Behind what may have been the end of the call, only the value's own end tells that it was not.
+  if (mark_.starts_with(call_end_)) {
+    if (!mark_.ends_with(value_end_)) return;
+    mark_.resize(mark_.size() - value_end_.size());
+    for (const char held : std::exchange(mark_, {})) add(held, json);
+    return end_value(json);
   }
-  if (c != value_end_[matched_]) return add(c, json);
-  if (++matched_ == value_end_.size()) end_value(json);
+  if (mark_ == value_end_) return end_value(json);
+  if (const std::optional<std::string_view> key = next_key()) {
+    const std::string next(*key);
+    end_value(json);
+    return begin_key(next, json);
+  }
+  std::size_t first = 0;
+  while (!may_be_mark(std::string_view(mark_).substr(first))) add(mark_[first++], json);
+  mark_.erase(0, first);
+}
+
+// The name in the mark that begins another parameter; nothing if mark_ is none, or the tool has no such parameter or
+// has got it.
+std::optional<std::string_view> TaggedReader::next_key() const {
+  const std::string_view mark = mark_;
+  if (!mark.starts_with(key_begin_) || !mark.ends_with(key_end_)) return std::nullopt;
+  const std::string_view key = mark.substr(key_begin_.size(), mark.size() - key_begin_.size() - key_end_.size());
+  if (!tool_.types.contains(key) || keys_.contains(key)) return std::nullopt;
+  return key;
+}
+
+bool TaggedReader::may_be_mark(std::string_view text) const {
+  if (value_end_.starts_with(text) || call_end_.starts_with(text) || key_begin_.starts_with(text)) return true;
+  if (!text.starts_with(key_begin_)) return false;
+  const std::string_view rest = text.substr(key_begin_.size());
+  const std::size_t end = rest.find(key_end_.front());
+  if (end != rest.npos) return key_end_.starts_with(rest.substr(end)) && tool_.types.contains(rest.substr(0, end));
+  const auto next = tool_.types.lower_bound(rest);
+  return next != tool_.types.end() && next->first.starts_with(rest);
 }
 
 void TaggedReader::add(char c, std::string& json) {
@@ -150,6 +187,7 @@ void TaggedReader::add(char c, std::string& json) {
 
 void TaggedReader::end_value(std::string& json) {
   const std::string value = std::exchange(text_, {});
+  mark_.clear();
   state_ = State::kBetween;
   if (is_dropped_) return;
   json += types_ == kTextType ? "\"" : json_of_value(value, types_);

@@ -2,10 +2,11 @@
 //   <parameter=city>\nOslo\n</parameter>\n<parameter=days>\n2\n</parameter>\n</function>
 //     →  {"city": "Oslo", "days": 2}
 // Shape   a value is a string if its parameter may be nothing else; it is emitted as it arrives. Any other value is
-//         emitted once it is complete: as JSON of a type that the parameter may have, else as a string. The end mark
-//         does not count inside the strings of a JSON list or object. If key_end of
-//         the syntax ends with a line break, one at each end of a value belongs to the marks. A parameter that comes
-//         again is dropped, as is text between parameters.
+//         emitted once it is complete: as JSON of a type that the parameter may have, else as a string. Marks do not
+//         count inside the strings of a JSON list or object. A value also ends where another parameter of the tool
+//         begins that the call does not have yet, and at the end of the call if no mark ends it. If key_end of the
+//         syntax ends with a line break, one at each end of a value belongs to the marks. A parameter that comes again
+//         is dropped, as is text between parameters.
 // Owner   one per call; borrows `syntax` and `tool`.
 // Thread  one at a time.
 // Fails   take(): kFault for text before the first parameter; any later text is taken.
@@ -36,8 +37,11 @@ class TaggedReader final : public ArgumentsReader {
 
   ArgumentsState take_between(char c, std::string& json);
   ArgumentsState close(ArgumentsState state, std::string& json);
+  void begin_key(std::string_view key, std::string& json);
   void begin_value(std::string& json);
   void take_value(char c, std::string& json);
+  std::optional<std::string_view> next_key() const;
+  bool may_be_mark(std::string_view text) const;
   void add(char c, std::string& json);
   void end_value(std::string& json);
 
@@ -46,10 +50,11 @@ class TaggedReader final : public ArgumentsReader {
   const std::string_view key_begin_;
   const std::string_view key_end_;
   const std::string_view value_end_;
+  const std::string_view call_end_;
   const bool on_lines_;
   State state_ = State::kBetween;
-  std::string text_;         // a mark that has begun, a key, or a value that is not emitted yet
-  std::size_t matched_ = 0;  // bytes of value_end_
+  std::string text_;  // a mark that has begun, a key, or a value that is not emitted yet
+  std::string mark_;  // of a value: what may be a mark, and all behind the mark that ends calls
   std::set<std::string, std::less<>> keys_;
   std::string key_;
   std::uint8_t types_ = kAnyType;

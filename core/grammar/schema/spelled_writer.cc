@@ -110,6 +110,7 @@ std::optional<Language> SchemaWriter::spelled_strings(const std::vector<Shape>& 
   }
   if (!all) return std::nullopt;
   all = all->without(with_mark(spelling.end_of_string, budget_), budget_);
+  if (!spelling.key_mark.empty()) all = all->without(with_mark(spelling.key_mark, budget_), budget_);
   if (!is_text && spelling.before_string == spelling.before_other) {
     all = all->without(looks_like_json(budget_), budget_);
   }

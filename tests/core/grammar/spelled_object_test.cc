@@ -11,7 +11,7 @@
 namespace quire::grammar::spelled_object_test {
 namespace {
 
-constexpr MemberSpelling kTags = {"<p=", ">", ">", "</p>", "</p>", "", "</p>"};
+constexpr MemberSpelling kTags = {"<p=", ">", ">", "</p>", "</p>", "", "</p>", "<p="};
 constexpr MemberSpelling kQuotes = {"", ":'", ":", "'", "", ",", "'"};
 constexpr MemberSpelling kKeywords = {"", "=", "=", "", "", ", ", ""};
 
@@ -55,7 +55,8 @@ TEST(SpelledObject, HoldsValuesToTheirSchema) {
   EXPECT_FALSE(takes(kTrip, kTags, "<p=to>Oslo</p><p=days>1</p>"));
   EXPECT_FALSE(takes(kTrip, kTags, "<p=to>Oslo</p><p=days>three</p>"));
   EXPECT_FALSE(takes(kTrip, kTags, "<p=to>O</p>slo</p>"));
-  EXPECT_TRUE(takes(kTrip, kTags, "<p=to>O</p slo\n<p=</p>"));
+  EXPECT_TRUE(takes(kTrip, kTags, "<p=to>O</p slo\n<p </p>"));
+  EXPECT_FALSE(takes(kTrip, kTags, "<p=to>O<p=</p>")) << "the mark of the next key";
   const char* const pattern =
       R"({"type": "object", "properties": {"a": {"type": "string", "pattern": "^[ab]+$", "maxLength": 3}}})";
   EXPECT_TRUE(takes(pattern, kTags, "<p=a>aba</p>"));
