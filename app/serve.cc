@@ -171,7 +171,7 @@ api::Services services(const Config& config, Instance& instance, api::Workers& w
           std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count(),
       .max_model_len = instance.max_model_len(),
       .logits_width = instance.model().vocab,
-      .hidden_size = instance.model().hidden,
+      .hidden_size = instance.model().embedding,
       .max_num_seqs = config.max_num_seqs,
       .first_come = config.scheduling_policy == "fcfs",
       .model_window = widest_window(instance.model()),

@@ -62,7 +62,17 @@ class Counted {
         num_target_scratch_blocks(speculation_, config_, target_.config) * device_.kv_block_bytes(block);
   }
 
+  // Heads begin with the target's embeddings, and end with its output matrix.
+  void expect_head_takes_embedding() const {
+    const model::ModelSpec& target = target_.config;
+    if (!target.projects_embedding()) return;
+    throw StartError(fmt::format(
+        "--speculative-config: method {} needs a model whose embeddings are as wide as its layers: {}, not {}",
+        name_of(speculation_.method), target.hidden, target.embedding));
+  }
+
   void add_eagle() {
+    expect_head_takes_embedding();
     const auto files = head_files(speculation_, target_.source);
     const speculate::HeadConfig head = speculate::load_head_config(*files, target_.config);
     const std::string_view asked = name_of(speculation_.method);
@@ -83,6 +93,7 @@ class Counted {
 
   // Medusa and Hydra heads: small, over the target's last hidden state, without K and V of their own.
   void add_state_heads() {
+    expect_head_takes_embedding();
     const auto files = head_files(speculation_, target_.source);
     if (speculation_.method == Method::kMedusa) speculate::expect_medusa_config(*files, target_.config);
     out_.weight_bytes += bytes_as_stored(speculate::HeadFile(*files), device_);

@@ -26,12 +26,12 @@ Decoder::Decoder(backend::Ops& ops, const ModelSpec& config, const ModelFiles& f
   weights_ = load_weights(ops, config, files, quantize, packed_file);
   weight_format_ = weights_.list(Role::kQkv, 0)[0].format();
   for (std::uint32_t index = 0; index < spec_.num_layers(); ++index) layers_.push_back(make_layer(index));
-  final_norm_ = norm_of(spec_.final_norm, Role::kFinalNorm, spec_.hidden);
+  if (spec_.final_norm) final_norm_ = norm_of(*spec_.final_norm, Role::kFinalNorm, spec_.hidden);
   if (spec_.embedding_norm) {
     embedding_norm_ = norm_of(*spec_.embedding_norm, Role::kEmbeddingNorm, spec_.hidden);
   }
   if (spec_.per_layer) {
-    per_layer_projection_norm_ = norm_of(spec_.final_norm, Role::kPerLayerProjectionNorm, spec_.per_layer->width);
+    per_layer_projection_norm_ = norm_of(*spec_.final_norm, Role::kPerLayerProjectionNorm, spec_.per_layer->width);
   }
 }
 
@@ -45,9 +45,10 @@ Layer Decoder::make_layer(std::uint32_t index) {
     return is_there ? norm_of(spec.norm, role, width, index) : backend::Norm{};
   };
   layer.input_norm = norm(spec.norms_input(), Role::kInputNorm, spec_.hidden);
-  layer.attention_norm = norm(spec.norms_output(), Role::kAttentionNorm, spec_.hidden);
+  const bool norms_after = spec.norms_output() || spec.norms_sum();
+  layer.attention_norm = norm(norms_after, Role::kAttentionNorm, spec_.hidden);
   layer.mlp_norm = norm(spec.norms_mlp_input(), Role::kMlpNorm, spec_.hidden);
-  layer.mlp_out_norm = norm(spec.norms_output(), Role::kMlpOutNorm, spec_.hidden);
+  layer.mlp_out_norm = norm(norms_after, Role::kMlpOutNorm, spec_.hidden);
   layer.attention_inner_norm = norm(spec.inner_norms, Role::kAttentionInnerNorm, spec.attention.q_width());
   layer.mlp_inner_norm = norm(spec.inner_norms, Role::kMlpInnerNorm, spec.mlp.width);
   layer.qkv = weights_.list(Role::kQkv, index);
@@ -198,6 +199,10 @@ Workspace Decoder::make_workspace(std::uint32_t max_rows, std::uint32_t max_logi
   if (spec_.altup) workspace.streams = StreamBuffers(ops_, *spec_.altup, max_rows, hidden);
   workspace.logits_rows = ops_.make_buffer(max_logits_rows, hidden);
   workspace.normed_rows = ops_.make_buffer(max_logits_rows, hidden);
+  if (spec_.projects_embedding()) {
+    workspace.narrow = ops_.make_buffer(max_rows, spec_.embedding);
+    workspace.narrow_rows = ops_.make_buffer(max_logits_rows, spec_.embedding);
+  }
   workspace.logits = ops_.make_buffer(max_logits_rows, spec_.vocab);
   workspace.captures = captures;
   if (captures.num() > 0) workspace.states = ops_.make_buffer(max_rows, captures.num() * hidden);
@@ -221,8 +226,8 @@ void Decoder::forward(const backend::Batch& batch, backend::KvCache& cache, Work
   }
   if (spec_.altup) merge_streams(ops_, weights_, batch.num_rows(), workspace.streams, *workspace.x, *workspace.product);
   capture(spec_.num_layers(), batch.num_rows(), workspace);
-  if (workspace.captures.final_norm) ops_.norm(*workspace.x, final_norm_, batch.num_rows(), *workspace.states);
-  if (norms_all) ops_.norm(*workspace.x, final_norm_, batch.num_rows(), *workspace.normed);
+  if (workspace.captures.final_norm) norm_last(*workspace.x, batch.num_rows(), *workspace.states, nullptr);
+  if (norms_all) norm_last(*workspace.x, batch.num_rows(), *workspace.normed, workspace.narrow.get());
   add_logits_row(batch, workspace);
 }
 
@@ -241,7 +246,11 @@ void Decoder::forward_parts(const backend::Batch& batch, backend::KvCache& cache
 }
 
 void Decoder::embed(std::uint32_t rows, Workspace& workspace) const {
-  ops_.embed(weights_.weight(Role::kEmbedding), spec_.embedding_scale, *workspace.x);
+  ops_.embed(weights_.weight(Role::kEmbedding), spec_.embedding_scale,
+             spec_.projects_embedding() ? *workspace.narrow : *workspace.x);
+  if (spec_.projects_embedding()) {
+    ops_.linear(*workspace.narrow, weights_.list(Role::kEmbeddingIn), rows, *workspace.x);
+  }
   if (spec_.position_embedding) {
     ops_.embed_positions(weights_.weight(Role::kPositionEmbedding), spec_.position_embedding->offset,
                          *workspace.product);
@@ -321,6 +330,7 @@ std::pair<Decoder::Input, Decoder::Input> Decoder::inputs_of(const Layer& layer,
   switch (layer.placement) {
     case Placement::kPre:
     case Placement::kPost:
+    case Placement::kPostSum:
     case Placement::kSandwich:
       break;
     case Placement::kParallel:
@@ -351,8 +361,8 @@ void Decoder::attend(const Layer& layer, const Input& in, std::uint32_t rows, ba
     ops_.rope_store(layer.attention, qkv, cache);
   }
   ops_.attend(layer.attention, qkv, cache, attention);
-  ops_.linear(attention, layer.out, rows, *workspace.product, inner(layer.attention_inner_norm, attention, workspace),
-              ThenAdd{workspace.x.get(), layer.residual_scale, layer.attention_norm});
+  add_product(layer, attention, layer.out, inner(layer.attention_inner_norm, attention, workspace),
+              layer.attention_norm, rows, workspace);
 }
 
 void Decoder::feed_forward(const Layer& layer, const Input& in, std::uint32_t rows, Workspace& workspace) const {
@@ -366,16 +376,39 @@ void Decoder::feed_forward(const Layer& layer, const Input& in, std::uint32_t ro
     ops_.linear(*in.rows, layer.gate_up, rows, gate_up, in.before,
                 ThenActivate{&activated, layer.activation, layer.gated, layer.xielu});
   }
-  ops_.linear(activated, layer.down, rows, *workspace.product, inner(layer.mlp_inner_norm, activated, workspace),
-              ThenAdd{workspace.x.get(), layer.residual_scale, layer.mlp_out_norm});
+  add_product(layer, activated, layer.down, inner(layer.mlp_inner_norm, activated, workspace), layer.mlp_out_norm, rows,
+              workspace);
+}
+
+void Decoder::add_product(const Layer& layer, const backend::Buffer& in, const backend::WeightList& weights,
+                          const backend::Before& before, const backend::Norm& norm, std::uint32_t rows,
+                          Workspace& workspace) const {
+  const bool norms_sum = layer.placement == Placement::kPostSum;
+  backend::Buffer& x = *workspace.x;
+  ops_.linear(in, weights, rows, *workspace.product, before,
+              ThenAdd{&x, layer.residual_scale, norms_sum ? backend::Norm{} : norm});
+  if (norms_sum) ops_.norm(x, norm, rows, x);
+}
+
+const backend::Buffer& Decoder::norm_last(const backend::Buffer& x, std::uint32_t rows, backend::Buffer& normed,
+                                          backend::Buffer* narrow) const {
+  if (final_norm_) {
+    ops_.norm(x, final_norm_, rows, normed);
+  } else {
+    ops_.cut(x, rows, 0, normed);
+  }
+  if (narrow == nullptr) return normed;
+  ops_.linear(normed, weights_.list(Role::kEmbeddingOut), rows, *narrow);
+  return *narrow;
 }
 
 void Decoder::add_logits_row(const backend::Batch& batch, Workspace& workspace) const {
   const auto num_logits_rows = static_cast<std::uint32_t>(batch.logits_rows.size());
   if (num_logits_rows == 0) return;
   ops_.gather_logits_rows(*workspace.x, *workspace.logits_rows);
-  ops_.norm(*workspace.logits_rows, final_norm_, num_logits_rows, *workspace.normed_rows);
-  ops_.linear(*workspace.normed_rows, weights_.output(), num_logits_rows, *workspace.logits, {},
+  const backend::Buffer& last =
+      norm_last(*workspace.logits_rows, num_logits_rows, *workspace.normed_rows, workspace.narrow_rows.get());
+  ops_.linear(last, weights_.output(), num_logits_rows, *workspace.logits, {},
               ThenChoose{spec_.vocab, spec_.logit_scale, spec_.logit_softcap});
 }
 

@@ -59,9 +59,13 @@ struct Workspace {
   std::unique_ptr<backend::Buffer> logits_rows;  // [R, E]
   std::unique_ptr<backend::Buffer> normed_rows;  // [R, E]
   std::unique_ptr<backend::Buffer> logits;       // [R, V]
+  std::unique_ptr<backend::Buffer> narrow;       // [T, W] of ModelSpec::projects_embedding(); otherwise null
+  std::unique_ptr<backend::Buffer> narrow_rows;  // [R, W] likewise
   StreamBuffers streams;                         // of AltUpSpec; empty: the model has none
   Captures captures;
   std::unique_ptr<backend::Buffer> states;  // [T, captures · E]; null: no captures
+
+  const backend::Buffer& last() const { return narrow ? *narrow : *normed; }  // of forward() with norms_all
 };
 
 // The parts of a layer that a self-draft runs. A part that is left out adds nothing to the residual stream and stores
@@ -82,7 +86,7 @@ class Decoder {
   Workspace make_workspace(std::uint32_t max_rows, std::uint32_t max_logits_rows, const Captures& captures = {}) const;
 
   // Begins the step and queues all its ops; StepOps::collect() returns the choices. The logits are left in
-  // workspace.logits and, with `norms_all`, every row's hidden state after the final norm in workspace.normed.
+  // workspace.logits and, with `norms_all`, what the head would take of every row in workspace.last().
   void forward(const backend::Batch& batch, backend::KvCache& cache, Workspace& workspace,
                bool norms_all = false) const;
   // As forward(), with only these parts of the layers [L]; final norm and head as in forward(). Captures nothing. No
@@ -137,6 +141,13 @@ class Decoder {
   void run_on_streams(std::uint32_t index, LayerParts parts, std::uint32_t rows, backend::KvCache& cache,
                       Workspace& workspace) const;
   void feed_forward(const Layer& layer, const Input& in, std::uint32_t rows, Workspace& workspace) const;
+  // x += s·norm(W·in), or x = norm(x + s·W·in).
+  void add_product(const Layer& layer, const backend::Buffer& in, const backend::WeightList& weights,
+                   const backend::Before& before, const backend::Norm& norm, std::uint32_t rows,
+                   Workspace& workspace) const;
+  // The rows that the head takes: the final norm's output, or its projection [rows, W], if there is a buffer for it.
+  const backend::Buffer& norm_last(const backend::Buffer& x, std::uint32_t rows, backend::Buffer& normed,
+                                   backend::Buffer* narrow) const;
   void capture(std::uint32_t boundary, std::uint32_t num_rows, Workspace& workspace) const;
   void add_logits_row(const backend::Batch& batch, Workspace& workspace) const;
 
@@ -149,8 +160,8 @@ class Decoder {
   std::vector<std::unique_ptr<backend::Vector>> ones_;
   Weights weights_;
   backend::Format weight_format_;
-  std::vector<Layer> layers_;  // [L] borrows the tables and weights_
-  backend::Norm final_norm_;
+  std::vector<Layer> layers_;                // [L] borrows the tables and weights_
+  backend::Norm final_norm_;                 // no scale: the model has none
   backend::Norm embedding_norm_;             // no scale: the model has no such norm
   backend::Norm per_layer_projection_norm_;  // [P] likewise
 };

@@ -50,7 +50,7 @@ void DecoderRunner::reserve(Flight& flight, const RunnerLimits& limits, const De
   flight.choices.reserve(limits.max_logits_rows);
   flight.ancestors.reserve(limits.max_logits_rows);
   flight.pooled_rows.reserve(most);
-  flight.pooled.reserve(std::size_t{limits.max_rows} * decoder.config().hidden);
+  flight.pooled.reserve(std::size_t{limits.max_rows} * decoder.config().embedding);
 }
 
 void DecoderRunner::submit(const flow::StepPlan& plan) {
@@ -112,7 +112,7 @@ void DecoderRunner::read_pooled(Flight& flight) {
   const std::size_t width = hidden_width();
   for (const PooledRows& rows : flight.pooled_rows) {
     if (rows.num_rows == 0) continue;
-    ops_.read(*workspace_.normed, rows.first_row, rows.num_rows,
+    ops_.read(workspace_.last(), rows.first_row, rows.num_rows,
               std::span(flight.pooled).subspan(rows.begin, rows.num_rows * width));
   }
 }

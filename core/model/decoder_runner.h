@@ -44,7 +44,7 @@ class DecoderRunner final : public Runner {
   std::span<const flow::StepChoice> collect() override REQUIRES(engine_role);
   std::span<const std::uint64_t> accumulated_scores(std::size_t planned) const override;
   std::span<const float> pooled(std::size_t planned) const override;
-  std::uint32_t hidden_width() const override { return decoder_.config().hidden; }
+  std::uint32_t hidden_width() const override { return decoder_.config().embedding; }
   const backend::Buffer* states() const override { return workspace_.states.get(); }
   bool idle() const override { return num_in_flight_ == 0; }
   bool full() const override { return num_in_flight_ == flights_.size(); }
@@ -116,7 +116,7 @@ class DecoderRunner final : public Runner {
     std::vector<flow::StepChoice> answers;        // [R] submit() sets seq, collect() the rest
     std::vector<backend::Choice> choices;         // [R]
     std::vector<PooledRows> pooled_rows;          // [S]
-    std::vector<float> pooled;                    // [pooled rows, E]; reserved, no memory used until rows are pooled
+    std::vector<float> pooled;                    // [pooled rows, W]; reserved, no memory used until rows are pooled
     // Those of all sequences that request them; grows to the longest such step.
     std::vector<std::uint64_t> accumulated_scores;
   };

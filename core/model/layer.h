@@ -15,7 +15,7 @@ struct Layer {
   Placement placement = Placement::kPre;
   float residual_scale = 1.0f;
   backend::Norm input_norm;                           // [E] before attention; of a parallel layer before the MLP, too
-  backend::Norm attention_norm;                       // [E] after attention
+  backend::Norm attention_norm;                       // [E] after attention; of kPostSum after sums, as the MLP's
   backend::Norm mlp_norm;                             // [E] before the MLP; of kParallelNorms beside attention's
   backend::Norm mlp_out_norm;                         // [E] after the MLP
   backend::Norm attention_inner_norm;                 // [H·D] before `out`

@@ -35,9 +35,9 @@ class Runner {
   virtual std::span<const std::uint64_t> accumulated_scores(std::size_t /*planned*/) const { return {}; }
 
   // Hidden states of the step collected last, for plan.sequences[planned]: those of its num_pooled last rows after the
-  // model's final norm. [num_pooled, hidden_width()], valid until the next submit().
+  // model's final norm, or what the head takes of it. [num_pooled, hidden_width()], valid until the next submit().
   virtual std::span<const float> pooled(std::size_t /*planned*/) const { return {}; }
-  virtual std::uint32_t hidden_width() const { return 0; }  // E; 0: pooled() is not supported
+  virtual std::uint32_t hidden_width() const { return 0; }  // W; 0: pooled() is not supported
 
   // States of the step collected last, by row, that a drafter requested (speculate::Needs); null if none. Valid until
   // the next submit().

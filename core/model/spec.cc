@@ -35,7 +35,7 @@ std::string by_layer(const std::vector<LayerSpec>& layers, const Value& value) {
 }
 
 const char* name_of(Placement placement) {
-  constexpr const char* kNames[] = {"pre", "post", "sandwich", "parallel", "parallel_norms"};
+  constexpr const char* kNames[] = {"pre", "post", "sandwich", "parallel", "parallel_norms", "post_sum"};
   return kNames[static_cast<int>(placement)];
 }
 const char* name_of(backend::Activation activation) {
@@ -123,7 +123,8 @@ std::string changes_of(const std::vector<LayerSpec>& layers) {
 std::string traits_of(const ModelSpec& spec) {
   const LayerSpec& first = spec.layers.front();
   std::string text = traits_of(first) + changes_of(spec.layers);
-  if (spec.final_norm != first.norm) text += " final_norm=" + text_of(spec.final_norm);
+  if (spec.final_norm != first.norm) text += " final_norm=" + (spec.final_norm ? text_of(*spec.final_norm) : "none");
+  if (spec.projects_embedding()) text += " W=" + std::to_string(spec.embedding);
   if (spec.embedding_norm) text += " embed_norm=" + text_of(*spec.embedding_norm);
   if (spec.per_layer) {
     text += " per_layer=" + std::to_string(spec.per_layer->width) + ":" + std::to_string(spec.per_layer->vocab);

@@ -3,13 +3,14 @@
 //   layer    pre       x += s·attend(norm(x));  x += s·mlp(norm(x))
 //            post      x += s·norm(attend(x));  x += s·norm(mlp(x))
 //            sandwich  x += s·norm(attend(norm(x)));  x += s·norm(mlp(norm(x)))
+//            post_sum  x = norm(x + s·attend(x));  x = norm(x + s·mlp(x))
 //            parallel  n = norm(x);  x += s·attend(n);  x += s·mlp(n)
 //            parallel with two norms  n = norm(x), n' = norm(x);  x += s·attend(n);  x += s·mlp(n')
 //   with AltUp, the residual stream is the first of n; a layer runs on the first of streams that it predicts from all,
 //   and its change corrects all of them (core/model/streams.h)
 //   with inner norms, attend() and mlp() norm the rows that their last matrix multiplies
-// Shape   E hidden, F feed-forward, L layers, H query heads, G kv heads, D head size, V vocabulary. Ranges are checked,
-//         so that the product of any two fits 64 bits and every width 32.
+// Shape   E hidden, W width of the embedding, F feed-forward, L layers, H query heads, G kv heads, D head size, V
+//         vocabulary. Ranges are checked, so that the product of any two fits 64 bits and every width 32.
 // Owner   a value; immutable once read.
 #pragma once
 
@@ -97,7 +98,7 @@ struct FeedForward {
   bool operator==(const FeedForward&) const = default;
 };
 
-enum class Placement : std::uint8_t { kPre, kPost, kSandwich, kParallel, kParallelNorms };
+enum class Placement : std::uint8_t { kPre, kPost, kSandwich, kParallel, kParallelNorms, kPostSum };
 
 struct LayerSpec {
   Placement placement = Placement::kPre;
@@ -109,11 +110,12 @@ struct LayerSpec {
   bool scaled = false;          // the checkpoint has a number by which the layer's output is multiplied
   bool operator==(const LayerSpec&) const = default;
 
-  bool norms_input() const { return placement != Placement::kPost; }
+  bool norms_input() const { return placement != Placement::kPost && placement != Placement::kPostSum; }
   bool norms_mlp_input() const {
     return placement == Placement::kPre || placement == Placement::kSandwich || placement == Placement::kParallelNorms;
   }
   bool norms_output() const { return placement == Placement::kPost || placement == Placement::kSandwich; }
+  bool norms_sum() const { return placement == Placement::kPostSum; }
 };
 
 // Embeddings of P numbers that each layer adds to its output, after what precedes (PLE): the row of a table [V', L·P]
@@ -179,6 +181,8 @@ struct TensorNames {
   std::string prefix = "model.";
   std::string embedding = "embed_tokens";
   std::string embedding_norm{};
+  std::string embedding_in = "project_in";
+  std::string embedding_out = "project_out";
   std::string layers = "layers";
   std::string positions{};
   std::string final_norm = "norm";
@@ -198,6 +202,7 @@ struct ModelSpec {
   std::string model_type;           // "llama": of the text model
   std::uint32_t hidden = 0;         // E
   std::uint32_t vocab = 0;          // V: rows of the embedding and width of the logits
+  std::uint32_t embedding = 0;      // W; others than E: one matrix takes rows to E, another the last ones back to W
   std::uint32_t max_positions = 0;  // max_position_embeddings
   float embedding_scale = 1.0f;
   std::vector<RopeConfig> ropes;  // tables that layers name; may be empty
@@ -206,7 +211,7 @@ struct ModelSpec {
   std::vector<LayerSpec> layers;  // [L], at least one
   std::optional<PerLayerEmbedding> per_layer{};
   std::optional<AltUpSpec> altup{};  // kSandwich layers with PerLayerEmbedding only
-  NormSpec final_norm{};
+  std::optional<NormSpec> final_norm = NormSpec{};
   float norm_offset = 0.0f;      // is added to the stored scale of every norm: 1 for norms that multiply by 1 + w
   bool tied_head = false;        // the output matrix is the embedding
   bool tied_by_default = false;  // config.json does not say so: an output matrix of the checkpoint goes first
@@ -217,6 +222,7 @@ struct ModelSpec {
   std::optional<TokenId> bos;
   std::vector<TokenId> eos;  // from config.json; a list in generation_config.json overrides it
 
+  bool projects_embedding() const { return embedding != hidden; }
   std::uint32_t num_layers() const { return static_cast<std::uint32_t>(layers.size()); }
   std::vector<std::uint32_t> windows() const;  // [L]
   // Chooses the tables for a server of sequences up to `positions`: longrope has two, and cached keys are of one of

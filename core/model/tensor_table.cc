@@ -27,7 +27,11 @@ class Builder {
 
   TensorTable build() {
     const std::uint64_t hidden = spec_.hidden;
-    matrix(Role::kEmbedding, {part(names_.prefix + names_.embedding, {spec_.vocab, hidden})}, false);
+    matrix(Role::kEmbedding, {part(names_.prefix + names_.embedding, {spec_.vocab, spec_.embedding})}, false);
+    if (spec_.projects_embedding()) {
+      matrix(Role::kEmbeddingIn, {part(names_.prefix + names_.embedding_in, {hidden, spec_.embedding})}, false);
+      matrix(Role::kEmbeddingOut, {part(names_.prefix + names_.embedding_out, {spec_.embedding, hidden})}, false);
+    }
     if (spec_.position_embedding) {
       const std::uint64_t positions = std::uint64_t{spec_.max_positions} + spec_.position_embedding->offset;
       matrix(Role::kPositionEmbedding, {part(names_.prefix + names_.positions, {positions, hidden})}, false);
@@ -39,8 +43,8 @@ class Builder {
     if (spec_.altup) add_streams();
     for (layer_ = 0; layer_ < spec_.num_layers(); ++layer_) add_layer(spec_.layers[layer_]);
     layer_ = TensorEntry::kTop;
-    norm(Role::kFinalNorm, names_.prefix + names_.final_norm, spec_.final_norm, hidden);
-    if (!spec_.tied_head) matrix(Role::kHead, {part(names_.head, {spec_.vocab, hidden})}, spec_.head_bias);
+    if (spec_.final_norm) norm(Role::kFinalNorm, names_.prefix + names_.final_norm, *spec_.final_norm, hidden);
+    if (!spec_.tied_head) matrix(Role::kHead, {part(names_.head, {spec_.vocab, spec_.embedding})}, spec_.head_bias);
     table_.skipped.insert(table_.skipped.end(), names_.skipped.begin(), names_.skipped.end());
     table_.skipped.emplace_back("*rotary_emb.inv_freq");
     table_.skipped.emplace_back("medusa_head.*");
@@ -94,13 +98,14 @@ class Builder {
     if (layer.inner_norms) {
       norm(Role::kAttentionInnerNorm, in_layer(names_.attention_inner_norm), layer.norm, layer.attention.q_width());
     }
-    if (layer.norms_output()) norm(Role::kAttentionNorm, in_layer(names_.attention_norm), layer.norm, spec_.hidden);
+    const bool norms_after = layer.norms_output() || layer.norms_sum();
+    if (norms_after) norm(Role::kAttentionNorm, in_layer(names_.attention_norm), layer.norm, spec_.hidden);
     if (layer.norms_mlp_input()) norm(Role::kMlpNorm, in_layer(names_.mlp_norm), layer.norm, spec_.hidden);
     add_mlp(layer.mlp);
     if (layer.inner_norms) {
       norm(Role::kMlpInnerNorm, in_layer(names_.mlp_inner_norm), layer.norm, layer.mlp.width);
     }
-    if (layer.norms_output()) norm(Role::kMlpOutNorm, in_layer(names_.mlp_out_norm), layer.norm, spec_.hidden);
+    if (norms_after) norm(Role::kMlpOutNorm, in_layer(names_.mlp_out_norm), layer.norm, spec_.hidden);
     if (spec_.per_layer) add_per_layer(layer.norm);
     if (spec_.altup) add_altup(layer.norm);
     if (layer.scaled) add(Role::kLayerScale, Kind::kNumber, {{.name = in_layer(names_.scale), .shape = {1}}});
@@ -112,7 +117,7 @@ class Builder {
            {part(names_.prefix + names_.per_layer_embedding, {spec_.per_layer->vocab, width})}, false);
     matrix(Role::kPerLayerProjection, {part(names_.prefix + names_.per_layer_projection, {width, spec_.hidden})},
            false);
-    norm(Role::kPerLayerProjectionNorm, names_.prefix + names_.per_layer_projection_norm, spec_.final_norm,
+    norm(Role::kPerLayerProjectionNorm, names_.prefix + names_.per_layer_projection_norm, *spec_.final_norm,
          spec_.per_layer->width);
   }
   void add_per_layer(const NormSpec& out_norm) {

@@ -15,7 +15,9 @@
 namespace quire::model {
 
 enum class Role : std::uint8_t {
-  kEmbedding,          // [V, E]
+  kEmbedding,          // [V, W]
+  kEmbeddingIn,        // [E, W]
+  kEmbeddingOut,       // [W, E]
   kPositionEmbedding,  // [max_positions + offset, E]
   kEmbeddingNorm,
   kInputNorm,  // before attention, and before the MLP of a parallel layer
@@ -36,7 +38,7 @@ enum class Role : std::uint8_t {
   kXieluLinear,
   kXieluMost,
   kFinalNorm,
-  kHead,  // [V, E]
+  kHead,  // [V, W]
   // PerLayerEmbedding
   kPerLayerEmbedding,       // [V', L·P]
   kPerLayerProjection,      // [L·P, E]

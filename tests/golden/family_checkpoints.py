@@ -552,6 +552,14 @@ CONFIGURATIONS = {
     "opt-tied-without-biases-bf16": Tiny(
         "opt", dict(ffn_dim=128, hidden_size=96, max_position_embeddings=512, enable_bias=False, num_hidden_layers=7),
         {"gelu": {"activation_function": "gelu"}}, dtype="bfloat16"),
+    "opt-350m": Tiny(
+        "opt", dict(ffn_dim=128, max_position_embeddings=512, word_embed_proj_dim=24, do_layer_norm_before=False,
+                    num_hidden_layers=5),
+        {"gelu": {"activation_function": "gelu"}}),
+    "opt-wide-embeddings-bf16": Tiny(
+        "opt", dict(ffn_dim=128, max_position_embeddings=512, word_embed_proj_dim=96, tie_word_embeddings=False,
+                    _remove_final_layer_norm=True, layer_norm_elementwise_affine=False, num_hidden_layers=7),
+        {"gelu": {"activation_function": "gelu"}}, dtype="bfloat16"),
 }
 
 
@@ -633,6 +641,8 @@ def matrix_factor(name, config):
     if "q_proj" in name:
         return SCORES
     if any(part in name for part in (*DOWN, *OUT)):
+        if not getattr(config, "do_layer_norm_before", True):
+            return 1.0  # norms of the sums would leave too little of the embedding
         return BRANCHES / getattr(config, "residual_multiplier", 1.0)
     return 1.0
 

@@ -14,9 +14,7 @@ ModelSpec read_parallel(const JsonFields& fields, std::string_view model_type, s
   defaults.kv_heads_of_heads = true;
   defaults.head_dim = head_dim;
   defaults.tied = true;
-  defaults.eps_key = "layer_norm_eps";
-  defaults.eps = 1e-5;
-  defaults.norm = backend::NormKind::kLayer;
+  defaults.set_layer_norms("layer_norm_eps", /*biases=*/false);
   ModelSpec spec = read_model(fields, defaults);
   const bool biased = read_flag(fields, "attention_bias", false);
   for (LayerSpec& layer : spec.layers) {

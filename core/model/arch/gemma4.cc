@@ -90,11 +90,12 @@ void share_kv(const JsonFields& fields, std::size_t absent, ModelSpec& spec) {
   }
 }
 
-void set_per_layer_embeddings(const JsonFields& fields, ModelSpec& spec) {
+// least_vocab: the table has a row for each of so many tokens.
+void set_per_layer_embeddings(const JsonFields& fields, std::uint32_t least_vocab, ModelSpec& spec) {
   const std::uint64_t width = fields.optional_uint("hidden_size_per_layer_input", 0, 1u << 16).value_or(256);
   if (width == 0) return;
-  const std::uint64_t least = spec.model_type == "gemma4_text" ? spec.vocab : 1;
-  const std::uint64_t vocab = fields.optional_uint("vocab_size_per_layer_input", least, 1u << 20).value_or(262144);
+  const std::uint64_t vocab =
+      fields.optional_uint("vocab_size_per_layer_input", least_vocab, 1u << 20).value_or(262144);
   spec.per_layer = PerLayerEmbedding{static_cast<std::uint32_t>(width), static_cast<std::uint32_t>(vocab)};
 }
 
@@ -185,7 +186,7 @@ ModelSpec read_gemma3n(const JsonFields& fields) {
     layer.attention.qkv_bias = layer.attention.out_bias = biased;
   }
   share_kv(fields, /*absent=*/std::min<std::size_t>(15, num_layers - 1), spec);
-  set_per_layer_embeddings(fields, spec);
+  set_per_layer_embeddings(fields, 1, spec);
   if (!spec.per_layer) fields.mismatch("hidden_size_per_layer_input", "expected 1 or more");
   spec.altup = read_altup(fields);
   spec.embedding_scale = std::sqrt(static_cast<float>(spec.hidden));
@@ -214,7 +215,7 @@ ModelSpec read_gemma4(const JsonFields& fields) {
   }
   set_heads_by_layer(fields, read_flag(fields, "attention_k_eq_v", false), spec);
   share_kv(fields, /*absent=*/0, spec);
-  set_per_layer_embeddings(fields, spec);
+  set_per_layer_embeddings(fields, spec.vocab, spec);
   spec.embedding_scale = std::sqrt(static_cast<float>(spec.hidden));
   spec.names.mlp_norm = "pre_feedforward_layernorm";
   spec.logit_softcap = static_cast<float>(fields.optional_number("final_logit_softcapping", 0.0, 1e6).value_or(0.0));

@@ -15,10 +15,7 @@ ModelSpec read_gpt(const JsonFields& fields, std::string_view model_type) {
   defaults.kv_heads_of_heads = true;
   defaults.takes_head_dim = false;
   defaults.tied = true;
-  defaults.eps_key = "layer_norm_epsilon";
-  defaults.eps = 1e-5;
-  defaults.norm = backend::NormKind::kLayer;
-  defaults.norm_bias = true;
+  defaults.set_layer_norms("layer_norm_epsilon");
   defaults.activation_key = "activation_function";
   defaults.activation = "gelu_new";
   ModelSpec spec = read_model(fields, defaults);

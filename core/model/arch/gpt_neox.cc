@@ -11,10 +11,7 @@ ModelSpec read_gpt_neox(const JsonFields& fields) {
   defaults.keys.kv_heads = kNoKey;
   defaults.kv_heads_of_heads = true;
   defaults.takes_head_dim = false;
-  defaults.eps_key = "layer_norm_eps";
-  defaults.eps = 1e-5;
-  defaults.norm = backend::NormKind::kLayer;
-  defaults.norm_bias = true;
+  defaults.set_layer_norms("layer_norm_eps");
   defaults.activation = "gelu";
   ModelSpec spec = read_model(fields, defaults);
   set_rope(fields,

@@ -22,10 +22,7 @@ ModelSpec read_gptj(const JsonFields& fields) {
   defaults.hiddens_of_mlp = 4;
   defaults.kv_heads_of_heads = true;
   defaults.takes_head_dim = false;
-  defaults.eps_key = "layer_norm_epsilon";
-  defaults.eps = 1e-5;
-  defaults.norm = backend::NormKind::kLayer;
-  defaults.norm_bias = true;
+  defaults.set_layer_norms("layer_norm_epsilon");
   defaults.activation_key = "activation_function";
   defaults.activation = "gelu_new";
   ModelSpec spec = read_model(fields, defaults);

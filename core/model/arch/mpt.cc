@@ -40,9 +40,7 @@ ModelSpec read_mpt(const JsonFields& fields) {
   defaults.kv_heads_of_heads = true;
   defaults.takes_head_dim = false;
   defaults.tied = true;
-  defaults.eps_key = "layer_norm_epsilon";
-  defaults.eps = 1e-5;
-  defaults.norm = backend::NormKind::kLayer;
+  defaults.set_layer_norms("layer_norm_epsilon", /*biases=*/false);
   defaults.activation_key = kNoKey;
   defaults.activation = "gelu";
   ModelSpec spec = read_model(fields, defaults);

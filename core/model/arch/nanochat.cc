@@ -21,7 +21,7 @@ ModelSpec read_nanochat(const JsonFields& fields) {
     layer.attention.q_norm = layer.attention.k_norm = HeadNormSpec{layer.norm};
     layer.attention.norms_after_rope = true;
   }
-  spec.final_norm.weightless = true;
+  spec.final_norm->weightless = true;
   spec.embedding_norm = spec.final_norm;
   const double cap = fields.optional_number("final_logit_softcapping", 0.0, 1e9).value_or(15.0);
   spec.logit_softcap = fields.is_null("final_logit_softcapping") ? 0.0f : static_cast<float>(cap);

@@ -10,10 +10,7 @@ ModelSpec read_nemotron(const JsonFields& fields) {
   defaults.model_type = "nemotron";
   defaults.positions = 4096;
   defaults.kv_heads_of_heads = true;
-  defaults.eps_key = "norm_eps";
-  defaults.eps = 1e-5;
-  defaults.norm = backend::NormKind::kLayer;
-  defaults.norm_bias = true;
+  defaults.set_layer_norms("norm_eps");
   defaults.activation = "relu2";
   ModelSpec spec = read_model(fields, defaults);
   set_rope(fields, {.rotary_fraction = 0.5, .partial = true}, spec);

@@ -8,9 +8,7 @@ ModelSpec read_olmo(const JsonFields& fields) {
   FamilyDefaults defaults;
   defaults.model_type = "olmo";
   defaults.kv_heads_of_heads = true;
-  defaults.eps_key = kNoKey;
-  defaults.eps = 1e-5;
-  defaults.norm = backend::NormKind::kLayer;
+  defaults.set_layer_norms(kNoKey, /*biases=*/false);
   ModelSpec spec = read_model(fields, defaults);
   set_rope(fields, {}, spec);
   const auto clip = static_cast<float>(fields.optional_number("clip_qkv", 0.0, 1e9).value_or(0.0));
@@ -20,7 +18,7 @@ ModelSpec read_olmo(const JsonFields& fields) {
     layer.attention.qkv_clip = clip;
     layer.attention.qkv_bias = layer.attention.out_bias = biased;
   }
-  spec.final_norm.weightless = true;
+  spec.final_norm->weightless = true;
   return spec;
 }
 

@@ -10,10 +10,7 @@ ModelSpec read_phi(const JsonFields& fields) {
   defaults.model_type = "phi";
   defaults.kv_heads_of_heads = true;
   defaults.takes_head_dim = false;
-  defaults.eps_key = "layer_norm_eps";
-  defaults.eps = 1e-5;
-  defaults.norm = backend::NormKind::kLayer;
-  defaults.norm_bias = true;
+  defaults.set_layer_norms("layer_norm_eps");
   defaults.activation = "gelu_new";
   ModelSpec spec = read_model(fields, defaults);
   set_rope(fields, {.rotary_fraction = 0.5, .partial = true}, spec);

@@ -10,7 +10,6 @@
 namespace quire::model {
 namespace {
 
-constexpr std::uint64_t kMaxWidth = 1u << 22;  // of hidden, ffn: products of two stay far below 2^64
 constexpr std::uint64_t kMaxVocab = 1u << 20;  // the sampler's limit
 constexpr std::uint64_t kMaxHeads = 1u << 12;
 constexpr std::uint64_t kMaxHeadDim = 1u << 10;
@@ -119,7 +118,7 @@ ModelSpec read_model(const JsonFields& fields, const FamilyDefaults& defaults) {
   refuse_quantized(fields);
   ModelSpec spec;
   spec.model_type = defaults.model_type;
-  spec.hidden = uint(fields, defaults.keys.hidden, kMaxWidth);
+  spec.hidden = spec.embedding = uint(fields, defaults.keys.hidden, kMaxWidth);
   LayerSpec layer;
   layer.mlp.width = uint(fields, defaults.keys.mlp_width, kMaxWidth, defaults.hiddens_of_mlp * spec.hidden);
   layer.mlp.activation = read_activation(fields, defaults);

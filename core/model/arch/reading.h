@@ -14,7 +14,8 @@
 
 namespace quire::model {
 
-inline constexpr std::string_view kNoKey = "";  // the family's config.json has none: its default holds
+inline constexpr std::uint64_t kMaxWidth = 1u << 22;  // of hidden, ffn: products of two stay far below 2^64
+inline constexpr std::string_view kNoKey = "";        // the family's config.json has none: its default holds
 
 // Keys of sizes.
 struct Keys {
@@ -46,6 +47,13 @@ struct FamilyDefaults {
   std::string_view activation_key = "hidden_act";
   std::string_view activation = "silu";
   bool gelu_by_tanh = false;  // "gelu" means gelu_pytorch_tanh
+
+  void set_layer_norms(std::string_view key_of_eps, bool biases = true) {
+    eps_key = key_of_eps;
+    eps = 1e-5;
+    norm = backend::NormKind::kLayer;
+    norm_bias = biases;
+  }
 };
 
 // A model whose layers are all alike: placement kPre, no window, no RoPE settings yet. Refuses what no family has.

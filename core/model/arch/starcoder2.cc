@@ -10,10 +10,7 @@ ModelSpec read_starcoder2(const JsonFields& fields) {
   defaults.positions = 4096;
   defaults.kv_heads = 2;
   defaults.tied = true;
-  defaults.eps_key = "norm_epsilon";
-  defaults.eps = 1e-5;
-  defaults.norm = backend::NormKind::kLayer;
-  defaults.norm_bias = true;
+  defaults.set_layer_norms("norm_epsilon");
   defaults.activation = "gelu_pytorch_tanh";
   ModelSpec spec = read_model(fields, defaults);
   set_rope(fields, {}, spec);

@@ -1,5 +1,6 @@
 #include "app/drafting/draft_memory.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -142,6 +143,25 @@ TEST_F(DraftMemoryTest, AHeadThatIsNotThereIsRefusedBeforeAnythingIsPacked) {
   ModelSource other;
   other.names = {"another"};
   EXPECT_THROW(head_files(speculation_of(config_of(R"({"method": "eagle3"})")), other), StartError);
+}
+
+TEST_F(DraftMemoryTest, HeadsAreRefusedWhereEmbeddingsAreNarrowerThanLayers) {
+  for (const char* method : {"eagle3", "hybrid", "medusa", "hydra"}) {
+    const Config config = config_of(fmt::format(R"({{"method": "{}"}})", method));
+    ReadModel narrow = read(config);
+    narrow.config.embedding = narrow.config.hidden / 2;
+    try {
+      draft_memory(config, narrow);
+      ADD_FAILURE() << method;
+    } catch (const StartError& error) {
+      EXPECT_THAT(error.what(), MatchesRegex(fmt::format(".*method {} needs .* as wide as its layers: {}, not {}",
+                                                         method, narrow.config.hidden, narrow.config.embedding)));
+    }
+  }
+  const Config suffix = config_of(R"({"method": "suffix"})");
+  ReadModel narrow = read(suffix);
+  narrow.config.embedding = narrow.config.hidden / 2;
+  EXPECT_EQ(draft_memory(suffix, narrow).weight_bytes, 0);
 }
 
 TEST(DraftsLine, SaysWhatDraftsTakeAndNothingOfNone) {

@@ -39,7 +39,7 @@ ModelSpec invented() {
   ModelSpec spec;
   spec.architecture = "InventedForCausalLM";
   spec.model_type = "invented";
-  spec.hidden = 40;
+  spec.hidden = spec.embedding = 40;
   spec.vocab = kVocab;
   spec.max_positions = kLongest;
   spec.ropes.resize(1);
@@ -274,7 +274,7 @@ TEST(InventedFamilyLogits, ShowEachOfItsTraits) {
   EXPECT_GT(gap_without([](ModelSpec& s) { s.layers[1].attention.window = 0; }), 10.0);
   EXPECT_GT(gap_without([](ModelSpec& s) { s.layers[0].attention.scale = 0.25f; }), 10.0);
   EXPECT_GT(gap_without([](ModelSpec& s) { s.ropes[0].rotary_fraction = 1.0; }), 10.0);
-  EXPECT_GT(gap_without([](ModelSpec& s) { s.final_norm.bias = false; }), 10.0);
+  EXPECT_GT(gap_without([](ModelSpec& s) { s.final_norm->bias = false; }), 10.0);
   EXPECT_GT(gap_without([](ModelSpec& s) { s.logit_softcap = 0.0f; }), 10.0);
 }
 

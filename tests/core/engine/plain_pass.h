@@ -84,12 +84,12 @@ class PlainPass {
     const double mean = std::accumulate(x.begin(), x.end(), 0.0) / size;
     double squares = 0.0;
     for (const double value : x) squares += (value - mean) * (value - mean);
-    const double r = 1.0 / std::sqrt(squares / size + double{spec_.final_norm.eps});
+    const double r = 1.0 / std::sqrt(squares / size + double{spec_.final_norm->eps});
     const Row& w = tensors_.at(name + ".weight");
     const Row& b = tensors_.at(name + ".bias");
     Row out;
     for (std::size_t i = 0; i < x.size(); ++i) {
-      out.push_back((x[i] - mean) * r * w[i] + (spec_.final_norm.bias ? b[i] : 0.0));
+      out.push_back((x[i] - mean) * r * w[i] + (spec_.final_norm->bias ? b[i] : 0.0));
     }
     return out;
   }

@@ -25,7 +25,7 @@ ModelSpec model() {
   layer.mlp.width = 96;
   ModelSpec spec;
   spec.model_type = "any";
-  spec.hidden = 64;
+  spec.hidden = spec.embedding = 64;
   spec.vocab = 100;
   spec.max_positions = 512;
   spec.ropes.resize(2);
@@ -43,13 +43,15 @@ struct Change {
 
 const std::vector<Change<ModelSpec>> kOfModel = {
     {"model_type", [](ModelSpec& s) { s.model_type = "other"; }},
-    {"hidden", [](ModelSpec& s) { s.hidden = 72; }},
+    {"hidden", [](ModelSpec& s) { s.hidden = s.embedding = 72; }},
     {"vocab", [](ModelSpec& s) { s.vocab = 101; }},
     {"embedding_scale", [](ModelSpec& s) { s.embedding_scale = 8.0f; }},
     {"fewer layers", [](ModelSpec& s) { s.layers.pop_back(); }},
-    {"final_norm.kind", [](ModelSpec& s) { s.final_norm.kind = backend::NormKind::kLayer; }},
-    {"final_norm.eps", [](ModelSpec& s) { s.final_norm.eps = 1e-5f; }},
-    {"final_norm.bias", [](ModelSpec& s) { s.final_norm.bias = true; }},
+    {"embedding", [](ModelSpec& s) { s.embedding = 32; }},
+    {"no final_norm", [](ModelSpec& s) { s.final_norm.reset(); }},
+    {"final_norm.kind", [](ModelSpec& s) { s.final_norm->kind = backend::NormKind::kLayer; }},
+    {"final_norm.eps", [](ModelSpec& s) { s.final_norm->eps = 1e-5f; }},
+    {"final_norm.bias", [](ModelSpec& s) { s.final_norm->bias = true; }},
     {"norm_offset", [](ModelSpec& s) { s.norm_offset = 1.0f; }},
     {"tied_head", [](ModelSpec& s) { s.tied_head = true; }},
     {"position_embedding", [](ModelSpec& s) { s.position_embedding = PositionEmbedding{}; }},
@@ -65,6 +67,7 @@ const std::vector<Change<LayerSpec>> kOfLayer = {
     {"placement post", [](LayerSpec& l) { l.placement = Placement::kPost; }},
     {"placement sandwich", [](LayerSpec& l) { l.placement = Placement::kSandwich; }},
     {"placement parallel", [](LayerSpec& l) { l.placement = Placement::kParallel; }},
+    {"placement post sum", [](LayerSpec& l) { l.placement = Placement::kPostSum; }},
     {"placement parallel with two norms", [](LayerSpec& l) { l.placement = Placement::kParallelNorms; }},
     {"norms_after_rope", [](LayerSpec& l) { l.attention.norms_after_rope = true; }},
     {"norm.kind", [](LayerSpec& l) { l.norm.kind = backend::NormKind::kLayer; }},

@@ -34,6 +34,7 @@ struct Case {
   std::string final_norm = "norm";
   bool head_bias = false;
   std::string positions{};
+  std::uint32_t embedding_width = 32;
 };
 
 const char* const kNorms = "input_layernorm.weight [32]; post_attention_layernorm.weight [32]; ";
@@ -235,6 +236,16 @@ std::vector<Case> cases() {
              "self_attn.v_proj.weight [32, 32]; self_attn.out_proj.weight [32, 32]; fc1.weight [28, 32]; ",
              "fc2.weight [32, 28]; "}),
        true, "embed_tokens", "layers", "final_layer_norm", false, "embed_positions.weight [66, 32]; "},
+      {"opt_350m",
+       family("opt", R"("ffn_dim": 28, "num_attention_heads": 2, "enable_bias": false, "do_layer_norm_before": false,
+                        "word_embed_proj_dim": 16)"),
+       "",
+       join({"self_attn_layer_norm.weight [32]; self_attn_layer_norm.bias [32]; final_layer_norm.weight [32]; ",
+             "final_layer_norm.bias [32]; self_attn.q_proj.weight [32, 32]; self_attn.k_proj.weight [32, 32]; ",
+             "self_attn.v_proj.weight [32, 32]; self_attn.out_proj.weight [32, 32]; fc1.weight [28, 32]; ",
+             "fc2.weight [32, 28]; "}),
+       false, "embed_tokens", "layers", "", false,
+       "embed_positions.weight [66, 32]; project_in.weight [32, 16]; project_out.weight [16, 32]; ", 16},
       // Names as Checkpoint::open_decoder() gives them: without "language_model.".
       {"gemma3_with_images", wrapped("gemma3", family("gemma3_text")), "",
        join({kSandwichNorms, kAttention, kMlp}) + head_norms},
@@ -258,7 +269,7 @@ class FamilyTensors : public ::testing::TestWithParam<Case> {};
 TEST_P(FamilyTensors, HaveTheNamesAndShapesThatTransformersWrites) {
   const Case& one = GetParam();
   std::vector<std::string> expected;
-  add_list("model.", one.embedding + ".weight [30, 32]; ", expected);
+  add_list("model.", one.embedding + ".weight [30, " + std::to_string(one.embedding_width) + "]; ", expected);
   if (!one.final_norm.empty()) add_list("model.", one.final_norm + ".weight [32]; ", expected);
   if (one.final_bias) add_list("model.", one.final_norm + ".bias [32]; ", expected);
   for (const char* index : {".0.", ".1."}) add_list("model." + one.layers + index, one.layer, expected);

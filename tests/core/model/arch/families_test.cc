@@ -24,6 +24,7 @@ struct Default {
   std::string extra;  // keys without a default
   std::uint32_t positions;
   std::string description;
+  std::string kind{};  // of several with one model_type
 };
 
 TEST(FamiliesWithAlibi, HaveNoRopeAndAsManyPositionsAsTheyWereTrainedOn) {
@@ -191,9 +192,23 @@ INSTANTIATE_TEST_SUITE_P(
         Default{"opt", ", \"ffn_dim\": 28" + std::string(kHeads), 2048,
                 "H=4 G=4 D=16 V=30 eps=1e-05 window=0*4 tied qkv_bias out_bias mlp_bias norm=layer+bias act=relu "
                 "ungated positions=embedded:2 rope=none ropes=----"},
+        Default{"opt",
+                ", \"ffn_dim\": 28, \"do_layer_norm_before\": false, \"word_embed_proj_dim\": 16" + std::string(kHeads),
+                2048,
+                "H=4 G=4 D=16 V=30 eps=1e-05 window=0*4 tied qkv_bias out_bias mlp_bias block=post_sum norm=layer+bias "
+                "act=relu ungated final_norm=none W=16 positions=embedded:2 rope=none ropes=----",
+                "_350m"},
+        Default{
+            "opt",
+            ", \"ffn_dim\": 28, \"_remove_final_layer_norm\": true, \"layer_norm_elementwise_affine\": false" +
+                std::string(kHeads),
+            2048,
+            "H=4 G=4 D=16 V=30 eps=1e-05 window=0*4 tied qkv_bias out_bias mlp_bias norm=layer+ones act=relu ungated "
+            "final_norm=none positions=embedded:2 rope=none ropes=----",
+            "_plain_norms"},
         Default{"smollm3", kHeads, 32768,
                 "H=4 G=4 D=16 V=30 eps=1e-06 window=0*4 tied rope=default(theta=2e+06) ropes=000-"}),
-    [](const auto& one) { return one.param.model_type; });
+    [](const auto& one) { return one.param.model_type + one.param.kind; });
 
 std::vector<std::uint32_t> ropes_of(const ModelSpec& spec) {
   std::vector<std::uint32_t> ropes;
