@@ -17,6 +17,7 @@ VISION = {
     "Gemma3ForConditionalGeneration": dict(hidden_size=32, intermediate_size=32, num_hidden_layers=1,
                                            num_attention_heads=2,
                                            image_size=32, patch_size=8),
+    "Gemma3nForConditionalGeneration": dict(hidden_size=32, vocab_size=8, vocab_offset=320),
     "Gemma4ForConditionalGeneration": dict(hidden_size=32, intermediate_size=32, num_hidden_layers=1,
                                            num_attention_heads=2,
                                            num_key_value_heads=2, head_dim=16, patch_size=8,
@@ -36,6 +37,9 @@ VISION = {
     "LlavaForConditionalGeneration": dict(model_type="clip_vision_model", hidden_size=32, intermediate_size=32,
                                           num_hidden_layers=2, num_attention_heads=2, image_size=32, patch_size=8,
                                           projection_dim=32),
+    "LlavaNextForConditionalGeneration": dict(model_type="clip_vision_model", hidden_size=32, intermediate_size=32,
+                                              num_hidden_layers=2, num_attention_heads=2, image_size=32, patch_size=8,
+                                              projection_dim=32),
     "LlavaOnevisionForConditionalGeneration": dict(model_type="siglip_vision_model", hidden_size=32,
                                                    intermediate_size=32, num_hidden_layers=1, num_attention_heads=2,
                                                    image_size=32, patch_size=8),
@@ -428,6 +432,10 @@ CONFIGURATIONS = {
                               wrapper="Idefics3ForConditionalGeneration"),
     "llama-in-llava-bf16": Tiny("llama", dict(num_hidden_layers=5), {"theta": theta(3e4)},
                                 wrapper="LlavaForConditionalGeneration", dtype="bfloat16"),
+    "mistral-in-llava-next": Tiny("mistral", dict(sliding_window=None), {"theta": theta(3e4)},
+                                  wrapper="LlavaNextForConditionalGeneration"),
+    "gemma3n-with-images": Tiny("gemma3n_text", GEMMA3N, {"theta": theta(1e4, FULL)},
+                                wrapper="Gemma3nForConditionalGeneration"),
     "qwen2-in-llava-onevision": Tiny("qwen2", {}, {"theta": theta(3e4)},
                                      wrapper="LlavaOnevisionForConditionalGeneration"),
     "olmo": Tiny("olmo", dict(attention_bias=True), {"theta": theta(3e4)}),
@@ -594,10 +602,27 @@ def draw_model(tiny):
 def wrap(tiny, text):
     import transformers
 
+    do_without_timm()
     kind = getattr(transformers, tiny.wrapper)
     vision = VISION[tiny.wrapper]
     return kind(kind.config_class(text_config=text.to_dict(), vision_config=vision,
                                   tie_word_embeddings=getattr(text, "tie_word_embeddings", False)))
+
+
+def do_without_timm():
+    """Gives Gemma 3n small matrices for the towers of images and sound: transformers makes them with timm."""
+    import torch
+    from transformers.models.gemma3n import modeling_gemma3n
+
+    class TextModelsOnly(modeling_gemma3n.AutoModel):
+        @classmethod
+        def from_config(cls, config, **options):
+            if config.model_type == "gemma3n_text":
+                return super().from_config(config, **options)
+            return torch.nn.Linear(4, 4)
+
+    if modeling_gemma3n.AutoModel.__name__ != TextModelsOnly.__name__:
+        modeling_gemma3n.AutoModel = TextModelsOnly
 
 
 def spread(name, tensor, config):

@@ -19,6 +19,8 @@ import subprocess
 import numpy as np
 import pytest
 
+from family_checkpoints import do_without_timm
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 U = 2.0**-24
 LAMBDA = 6.0
@@ -72,6 +74,7 @@ class Reference:
         import torch
         import transformers
 
+        do_without_timm()
         # By name: transformers' Auto classes do not have every wrapper of a text model.
         kind = getattr(transformers, json.loads((directory / "config.json").read_text())["architectures"][0])
         # Falcon's eager attention adds the biases of positions twice, once with the mask.
