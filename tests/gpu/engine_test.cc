@@ -11,6 +11,7 @@
 #include "gpu/runtime/simulated_device.h"
 #include "tests/core/model/tiny_checkpoint.h"
 #include "tests/core/speculate/draft_rig.h"
+#include "tests/support/cases.h"
 #include "tests/support/engine_rig.h"
 
 namespace quire::gpu::engine_test {
@@ -177,7 +178,7 @@ TEST(EngineOnGpu, SaysTheSameWithStepsInFlightCapturedAndOfKernelsThatBeginEarly
   const RoleScope role(engine_role);
   const std::vector<Received> expected = heard(*cpu::make_cpu_ops({.num_threads = 1, .isa = "auto", .max_rows = 24}));
   for (const std::uint32_t depth : {1u, 2u}) {
-    for (const std::uint32_t capture : {0u, 3u, 4u}) {
+    for (const std::uint32_t capture : quire::testing::sampled({0u, 3u, 4u})) {
       SCOPED_TRACE("depth " + std::to_string(depth) + ", captured up to " + std::to_string(capture));
       Asked asked;
       const Pace pace = depth == 2 && capture == 4 ? Pace::kEarly : Pace::kLate;

@@ -1,5 +1,6 @@
 // rope_store and attend of every kind: norms of heads, partial rotation, NoPE, scaled q, soft caps, shared K and V.
 #include "tests/core/cpu/op_kinds.h"
+#include "tests/support/cases.h"
 
 namespace quire::cpu::test::attention_kinds_test {
 namespace {
@@ -116,6 +117,7 @@ std::vector<std::vector<float>> run_lab(const std::string& isa, const LabShape& 
 }
 
 TEST(CapsAndBiases, OfScoresEqualTheContractBitForBitOnEveryInstructionSet) {
+  constexpr std::uint32_t kStride = quire::testing::kSanitized ? 290 : 29;
   for (const std::string& isa : supported_isas()) {
     for (const LabShape& shape : finished_shapes()) {
       for (const bool with_holes : {false, true}) {
@@ -123,7 +125,7 @@ TEST(CapsAndBiases, OfScoresEqualTheContractBitForBitOnEveryInstructionSet) {
         const auto out = run_lab(isa, shape, 256, with_holes);
         const auto sequences = sequences_of(shape, with_holes);
         for (std::size_t s = 0; s < out.size(); ++s) {
-          for (std::uint32_t p = 0; p < sequences[s].length; p += p < 3 ? 1 : 29) {
+          for (std::uint32_t p = 0; p < sequences[s].length; p += p < 3 ? 1 : kStride) {
             const std::vector<float> row = contract_f32(shape, sequences[s], p);
             ASSERT_TRUE(same_bits(std::span(out[s]).subspan(p * row.size(), row.size()), row)) << s << ", " << p;
           }

@@ -11,6 +11,7 @@
 #include "gpu/tensors.h"
 #include "tests/core/cpu/plain_quantised.h"
 #include "tests/core/cpu/rig.h"
+#include "tests/support/cases.h"
 
 namespace quire::gpu::linear_test {
 namespace {
@@ -18,6 +19,7 @@ namespace {
 using namespace cpu::test;
 using backend::Format;
 using backend::Ops;
+using quire::testing::sampled;
 
 constexpr std::optional<Format> kAllTiled[] = {std::nullopt,  Format::kInt8,   Format::kInt4, Format::kW8A8,
                                                Format::kW4A8, Format::kW16A16, Format::kFp8};
@@ -73,7 +75,7 @@ TEST(GpuLinear, MultipliesRoundedRowsAsCloselyAsF32Adds) {
   const auto gpu = simulated();
   for (const std::optional<Format> quantize : std::initializer_list<std::optional<Format>>{
            std::nullopt, Format::kInt8, Format::kInt4, Format::kW16A16, Format::kFp8}) {
-    for (const std::uint32_t k : {1u, 16u, 31u, 64u, 65u, 255u, 256u, 257u, 900u, 2300u}) {
+    for (const std::uint32_t k : sampled({1u, 16u, 31u, 64u, 65u, 255u, 256u, 257u, 900u, 2300u})) {
       constexpr std::uint32_t kOutputs = 35;
       Random random(k);
       const Matrix w = random_matrix(random, kOutputs, k, Format::kBF16);
@@ -108,7 +110,7 @@ TEST(GpuLinear, GivesARowTheSameBitsInAnyCompanyOfOneToFortyRows) {
     const auto weight = pack(*ops, random_matrix(random, kOutputs, kInputs, Format::kBF16), quantize);
     const std::vector<float> x = random.floats(std::size_t{40} * kInputs);
     const std::vector<float> all = run_linear(*ops, x, *weight, 40);
-    for (const std::uint32_t rows : {1u, 2u, 5u, 7u, 8u, 9u, 15u, 16u, 17u, 32u, 33u}) {
+    for (const std::uint32_t rows : sampled({1u, 2u, 5u, 7u, 8u, 9u, 15u, 16u, 17u, 32u, 33u})) {
       // The last rows of all: each at another place than before.
       const std::vector<float> some(x.end() - std::ptrdiff_t{rows} * kInputs, x.end());
       EXPECT_TRUE(same_bits(run_linear(*ops, some, *weight, rows), std::span(all).last(rows * kOutputs)))
@@ -120,7 +122,7 @@ TEST(GpuLinear, GivesARowTheSameBitsInAnyCompanyOfOneToFortyRows) {
 TEST(GpuLinear, GivesARowTheSameBitsAtEveryRemainderOfInputsAndOutputs) {
   for (const std::optional<Format> quantize : kAllTiled) {
     const auto ops = simulated(3);
-    for (const std::uint32_t k : {1u, 63u, 64u, 65u, 255u, 256u, 257u, 320u, 500u}) {
+    for (const std::uint32_t k : sampled({1u, 63u, 64u, 65u, 255u, 256u, 257u, 320u, 500u})) {
       const std::uint32_t n = 1 + k % 34;
       Random random(k);
       const auto weight = pack(*ops, random_matrix(random, n, k, Format::kBF16), quantize);
@@ -283,7 +285,7 @@ std::vector<float> downloaded(Device& device, const DeviceVector& values) {
 
 TEST(GpuLinear, NormsRowsBeforeWithTheBitsOfOneAfterTheOther) {
   for (const std::optional<Format> quantize : kAllTiled) {
-    for (const std::uint32_t k : {1u, 17u, 300u, 4097u}) {
+    for (const std::uint32_t k : sampled({1u, 17u, 300u, 4097u})) {
       const auto device = make_simulated_device(k);
       const std::uint32_t n = 16;
       Random random(k);

@@ -2,12 +2,14 @@
 #include "gpu/parallel/sharded_ops.h"
 #include "gpu/runtime/simulated_device.h"
 #include "tests/core/cpu/linear_kinds.h"
+#include "tests/support/cases.h"
 
 namespace quire::gpu::sharded_kinds_test {
 namespace {
 
 using namespace cpu::test;
 using backend::Ops;
+using quire::testing::sampled;
 
 std::unique_ptr<Ops> on_one() { return make_gpu_ops(make_simulated_device(), {.max_rows = 64}); }
 std::unique_ptr<Ops> on_ranks(std::uint32_t ranks) {  // boxes shorter than most messages
@@ -32,7 +34,7 @@ std::vector<AttentionCase> cases_of(std::uint32_t ranks, KvType type) {
 }
 
 TEST(ShardedKinds, OfAttentionHaveTheBitsOfOneGpu) {
-  for (const KvType type : {KvType::kF32, KvType::kBF16, KvType::kInt8, KvType::kInt4}) {
+  for (const KvType type : sampled({KvType::kF32, KvType::kBF16, KvType::kInt8, KvType::kInt4})) {
     for (const std::uint32_t ranks : {2u, 4u}) {
       for (const AttentionCase& c : cases_of(ranks, type)) {
         SCOPED_TRACE(std::to_string(ranks) + " ranks, " + c.text());

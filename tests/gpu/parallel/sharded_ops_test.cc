@@ -13,6 +13,7 @@
 #include "tests/core/cpu/attention_lab.h"
 #include "tests/core/cpu/tiny_decoder.h"
 #include "tests/core/model/tiny_checkpoint.h"
+#include "tests/support/cases.h"
 #include "tests/support/engine_rig.h"
 
 namespace quire::gpu {
@@ -105,10 +106,10 @@ TEST(ShardedOps, DecodeWithTheBitsOfOneGpuInEveryTypeOfWeights) {
     const char* dtype;
     std::optional<Format> quantize;
   };
-  for (const auto& [dtype, quantize] :
-       {Case{"F32", std::nullopt}, Case{"F16", std::nullopt}, Case{"BF16", std::nullopt}, Case{"BF16", Format::kInt8},
-        Case{"BF16", Format::kInt4}, Case{"BF16", Format::kW8A8}, Case{"BF16", Format::kW4A8},
-        Case{"BF16", Format::kW16A16}, Case{"BF16", Format::kFp8}}) {
+  for (const auto& [dtype, quantize] : quire::testing::sampled(
+           {Case{"F32", std::nullopt}, Case{"F16", std::nullopt}, Case{"BF16", std::nullopt},
+            Case{"BF16", Format::kInt8}, Case{"BF16", Format::kInt4}, Case{"BF16", Format::kW8A8},
+            Case{"BF16", Format::kW4A8}, Case{"BF16", Format::kW16A16}, Case{"BF16", Format::kFp8}})) {
     SCOPED_TRACE(std::string(dtype) + " " + name_of(quantize.value_or(Format::kBF16)));
     const TinyModel model(60, /*tied=*/false, dtype);
     expect_equal(said(*of_ranks(2), model, quantize, KvType::kBF16, 10),
@@ -118,7 +119,7 @@ TEST(ShardedOps, DecodeWithTheBitsOfOneGpuInEveryTypeOfWeights) {
 
 TEST(ShardedOps, DecodeWithTheBitsOfOneGpuWithFewerKvHeadsThanRanks) {
   for (const std::uint32_t num_kv_heads : {1u, 2u}) {
-    for (const KvType kv : {KvType::kF32, KvType::kInt8, KvType::kInt4}) {
+    for (const KvType kv : quire::testing::sampled({KvType::kF32, KvType::kInt8, KvType::kInt4})) {
       TinyModel model(60, /*tied=*/false, "BF16", num_kv_heads);
       const SampledRow expected = said(*one_gpu(), model, std::nullopt, kv, 10);
       model.config.copy_kv_heads(4);
