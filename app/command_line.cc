@@ -41,7 +41,8 @@ void convert(const std::string& flag, const std::string& text, std::type_identit
   if (!out) problems.push_back(fmt::format("{} '{}': expected a number in {}..{}", flag, log_safe(text), low, high));
 }
 
-constexpr std::string_view kCommandsText = "serve, generate, bench, models, inspect, build-datastore or key";
+constexpr std::string_view kCommandsText =
+    "serve, generate, bench, models, inspect, pull, list, rm, build-datastore or key";
 
 class Parser {
  public:
@@ -51,11 +52,15 @@ class Parser {
     app_.set_version_flag("--version", fmt::format("quire {}", kVersion), "print the version");
     app_.allow_extras();
     app_.footer("Settings can also be given as QUIRE_… variables or in a TOML file: see docs/flags.md.");
-    for (CLI::App* command : {serve_, generate_, bench_, models_, inspect_, build_datastore_, key_})
+    for (CLI::App* command :
+         {serve_, generate_, bench_, models_, inspect_, pull_, list_, remove_, build_datastore_, key_})
       command->allow_extras();
     add_fields(*serve_, kServe, typed_);
     add_fields(*generate_, kGenerate, typed_);
     add_fields(*inspect_, kInspect, typed_);
+    add_fields(*pull_, kPull, typed_);
+    add_fields(*list_, kList, typed_);
+    add_fields(*remove_, kRemove, typed_);
     add_fields(*build_datastore_, kBuildDatastore, typed_);
     serve_->add_flag("--plan", out_.serve.plan,
                      "print the memory, blocks and sequences of a server, and exit without starting one");
@@ -97,6 +102,8 @@ class Parser {
         ->required();
     add_key_flags();
     inspect_->add_flag("--json", out_.inspect.json, "print JSON");
+    list_->add_flag("--json", out_.list.json, "print JSON");
+    remove_->add_flag("-y,--yes", out_.remove.yes, "do not ask");
   }
 
   CommandLine parse(std::vector<std::string> args, Problems& problems) {
@@ -196,7 +203,7 @@ class Parser {
     }
     out_.flags = take_settings(*chosen.front(), typed_, problems);
     const auto is_flag = [](const std::string& word) { return word.starts_with('-'); };
-    const bool takes_words = chosen.front() != key_ && chosen.front() != models_;
+    const bool takes_words = chosen.front() != key_ && chosen.front() != models_ && chosen.front() != list_;
     if (!takes_words && !unknown.empty() && std::ranges::none_of(unknown, is_flag)) {
       problems.push_back(
           fmt::format("unexpected word {}: {} takes no words", log_safe(unknown.front()), chosen.front()->get_name()));
@@ -209,6 +216,9 @@ class Parser {
     out_.command = chosen.front() == serve_      ? Command::kServe
                    : chosen.front() == generate_ ? Command::kGenerate
                    : chosen.front() == inspect_  ? Command::kInspect
+                   : chosen.front() == pull_     ? Command::kPull
+                   : chosen.front() == list_     ? Command::kList
+                   : chosen.front() == remove_   ? Command::kRemove
                    : chosen.front() == key_      ? Command::kKey
                                                  : Command::kBuildDatastore;
     take_options(problems);
@@ -233,8 +243,8 @@ class Parser {
       return fmt::format("a command is required before {}: {}", log_safe(word), kCommandsText);
     }
     if (word.starts_with('-')) return unknown_text("flag", word, "--") + " (flags come after the command)";
-    constexpr std::string_view kCommands[] = {"serve",   "generate",        "bench", "models",
-                                              "inspect", "build-datastore", "key"};
+    constexpr std::string_view kCommands[] = {"serve", "generate", "bench", "models",          "inspect",
+                                              "pull",  "list",     "rm",    "build-datastore", "key"};
     const std::string suggestion = nearest(word, kCommands);
     return fmt::format(
         "unknown command {}: {}", log_safe(word),
@@ -250,6 +260,9 @@ class Parser {
   CLI::App* inspect_ =
       app_.add_subcommand("inspect", "Show the contents of a model directory, or the KV cache of a running server");
 
+  CLI::App* pull_ = app_.add_subcommand("pull", "Download a model from the Hugging Face hub, or its newest revision");
+  CLI::App* list_ = app_.add_subcommand("list", "List the downloaded models, and whether they can be served");
+  CLI::App* remove_ = app_.add_subcommand("rm", "Remove one revision of a downloaded model");
   CLI::App* build_datastore_ = app_.add_subcommand(
       "build-datastore", "Write the datastore file of retrieval-based speculation (rest) from texts");
 

@@ -8,12 +8,23 @@
 #include <string>
 #include <vector>
 
-#include "app/commands.h"
+#include "app/commands/commands.h"
 #include "app/config/config.h"
 
 namespace quire::app {
 
-enum class Command : std::uint8_t { kPrint, kServe, kGenerate, kBench, kInspect, kBuildDatastore, kKey };
+enum class Command : std::uint8_t {
+  kPrint,
+  kServe,
+  kGenerate,
+  kBench,
+  kInspect,
+  kPull,
+  kList,
+  kRemove,
+  kBuildDatastore,
+  kKey
+};
 
 struct CommandLine {
   Command command = Command::kPrint;
@@ -23,6 +34,8 @@ struct CommandLine {
   ServeOptions serve;
   GenerateOptions generate;
   InspectOptions inspect;
+  ListOptions list;
+  RemoveOptions remove;
   std::vector<std::string> bench_args;  // the words after `quire bench`, as typed
   BuildDatastoreOptions build_datastore;
   KeyOptions key;

@@ -6,9 +6,10 @@
 #include <vector>
 
 #include "app/command_line.h"
-#include "app/commands.h"
+#include "app/commands/commands.h"
 #include "app/config/config.h"
-#include "app/program.h"
+#include "app/hub/local_models.h"
+#include "app/process/program.h"
 
 namespace {
 
@@ -26,13 +27,19 @@ int run(const std::vector<std::string>& args) {
   set_log(config);
   switch (line.command) {
     case Command::kServe:
-      return line.serve.plan ? plan(config, notes) : serve(config, notes);
+      return line.serve.plan ? plan(with_local_models(config), notes) : serve(config, notes);
     case Command::kGenerate:
-      return generate(config, line.generate);
+      return generate(with_local_models(config), line.generate);
     case Command::kInspect:
-      return inspect(config, line.inspect);
+      return inspect(with_local_models(config), line.inspect);
+    case Command::kPull:
+      return pull(config);
+    case Command::kList:
+      return list(config, line.list);
+    case Command::kRemove:
+      return remove(config, line.remove);
     case Command::kBuildDatastore:
-      return build_datastore(config, line.build_datastore);
+      return build_datastore(with_local_models(config), line.build_datastore);
     case Command::kKey:
       return make_key(line.key);
     case Command::kBench:

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds, and serves: bash deploy/quickstart.sh [--model DIR] [--host ADDRESS] [--port N]
+# Installs what is missing, builds, and serves: bash deploy/quickstart.sh [--model MODEL] [--host ADDRESS] [--port N]
 #                                                                         [--build-only] [any flag of `quire serve`]
 # Without --model it serves the small embedded model. A second run skips finished steps.
 set -euo pipefail

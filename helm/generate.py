@@ -54,6 +54,8 @@ def setting(kind, limits):
     limits = limits.removeprefix("auto or ")
     if kind == "choice":
         return {"enum": limits.split("|")}
+    if kind == "switch":
+        return {"enum": [*limits.split("|"), True, False]}
     if kind == "list":
         one = {"enum": limits.split("|")} if limits else {"type": "string"}
         return {"anyOf": [{"type": "string"}, {"type": "array", "items": one}]}

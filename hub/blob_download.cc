@@ -153,7 +153,7 @@ fs::path part_of(const RepoCache& cache, const RepoFile& file) {
   return fs::path(cache.blob(file).string() + ".incomplete");
 }
 
-// Where no lock can be had, nobody else may have the same file.
+// For file systems without locks.
 fs::path part_of_its_own(const RepoCache& cache, const RepoFile& file) {
   return fs::path(fmt::format("{}.{:08x}.incomplete", cache.blob(file).string(), std::random_device()()));
 }

@@ -23,8 +23,8 @@ struct BlobJob {
   std::size_t index = 0;  // in Progress
 };
 
-// nullopt: the blob is in the cache. `is_locked`: the caller holds the blob's lock; otherwise nobody can, and the part is
-// this process's own.
+// nullopt: the blob is in the cache. `is_locked`: the caller holds the blob's lock; otherwise nobody can hold it, and
+// the part is this process's own.
 std::optional<Failure> download_blob(const BlobJob& job, bool is_locked, const RepoCache& cache,
                                      const Settings& settings, Client& client, Progress& progress,
                                      const std::stop_token& stop);

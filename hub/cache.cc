@@ -34,10 +34,16 @@ std::optional<std::string> repo_of_folder(std::string_view folder) {
   return is_repo(repo) ? std::optional(repo) : std::nullopt;
 }
 
+}  // namespace
+
 std::string contents_of(const fs::path& path) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) return {};  // reading a directory would throw
   std::ifstream stream(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(stream), {}};
 }
+
+namespace {
 
 [[noreturn]] void throw_for(const fs::path& path, const std::error_code& error) {
   throw StartError(fmt::format("{}: {}; --download-dir or HF_HUB_CACHE chooses another place for models", path.string(),

@@ -60,6 +60,9 @@ std::vector<std::string> repos_in(const std::filesystem::path& root);
 // The name in a path of a snapshot: "…/models--ORG--NAME/snapshots/COMMIT" → ORG/NAME. nullopt: it is no such path.
 std::optional<std::string> repo_of_snapshot(const std::filesystem::path& path);
 
+// The bytes of a file; "" if it is none that can be read.
+std::string contents_of(const std::filesystem::path& path);
+
 // Makes the directory with those above it; StartError if that is not possible.
 void make_directories(const std::filesystem::path& path);
 

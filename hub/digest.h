@@ -1,4 +1,5 @@
-// The hash that a blob is named by: SHA-256 of its bytes, or, for a file that Git itself holds, the SHA-1 of Git's blob.
+// The hash that a blob is named by: SHA-256 of its bytes, or, for a file that Git itself holds, the SHA-1 of Git's
+// blob.
 // Thread  one at a time.
 // Source  FIPS 180-4; "blob <size>\0" and the bytes, as `git hash-object` has it.
 #pragma once

@@ -31,7 +31,7 @@ bool FileLock::take(const std::stop_token& stop, const std::function<void()>& on
                        "; --download-dir or HF_HUB_CACHE chooses another place for models");
     }
     if (::flock(file, LOCK_EX | LOCK_NB) == 0) {
-      // Who held it may have removed the file: a lock on a file that nobody else opens is none.
+      // The last holder may have removed the file: a lock on a file that nobody else can open is useless.
       struct stat held {};
       struct stat named {};
       const bool same = ::fstat(file, &held) == 0 && ::stat(path_.c_str(), &named) == 0 &&

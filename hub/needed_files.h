@@ -1,4 +1,4 @@
-// Which files of a repository are downloaded: what quire reads, and nothing else.
+// Choice of the files of a repository that are downloaded: those that quire reads.
 // Shape   settings (small: config.json, tokenizer, templates, the index of shards), then weights: model.safetensors, or
 //         the shards that the index names, or the safetensors of a draft head; or the GGUF files of a quantisation.
 // Thread  any; pure.

@@ -1,4 +1,4 @@
-// How far a download is: written by its workers, read by whoever shows it.
+// The state of a download: written by its workers, read by a display.
 // Owner   the caller of pull(); outlives it.
 // Thread  any.
 #pragma once

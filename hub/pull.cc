@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <fstream>
-#include <iterator>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -35,11 +33,6 @@ std::vector<std::string> paths_of(const Listing& listing) {
   std::vector<std::string> paths;
   for (const RepoFile& file : listing.files) paths.push_back(file.path);
   return paths;
-}
-
-std::string text_of(const fs::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
 }
 
 [[noreturn]] void stop_for(const Failure& failure) {
@@ -99,7 +92,7 @@ class Pull {
 
   std::vector<std::string> indexed_shards() const {
     const Result<std::vector<std::string>> shards =
-        shards_of(text_of(cache_.snapshot(listing_.commit) / std::string(kIndexFile)));
+        shards_of(contents_of(cache_.snapshot(listing_.commit) / std::string(kIndexFile)));
     if (!shards) throw StartError(name_.text() + ": " + shards.error().message);
     return *shards;
   }
@@ -200,7 +193,7 @@ std::vector<std::string> weights_on_disk(const RepoCache& cache, const std::stri
   if (cache.has(commit, "model.safetensors")) return {"model.safetensors"};
   std::vector<std::string> files;
   if (cache.has(commit, std::string(kIndexFile))) {
-    const auto shards = shards_of(text_of(cache.snapshot(commit) / std::string(kIndexFile)));
+    const auto shards = shards_of(contents_of(cache.snapshot(commit) / std::string(kIndexFile)));
     if (shards && std::ranges::all_of(*shards, [&](const std::string& file) { return cache.has(commit, file); })) {
       files = *shards;
     }

@@ -37,7 +37,7 @@ PulledModel pull(const Settings& settings, const ModelName& name, const CheckSet
 // The model in the cache, without any request. nullopt: it is not there, or not whole.
 std::optional<PulledModel> find_pulled(const Settings& settings, const ModelName& name);
 
-// What the cache has of the model may be all of it: what is needed is there, and what is optional is unknown.
+// As find_pulled(), but the cache need not know whether optional files exist.
 std::optional<PulledModel> find_usable(const Settings& settings, const ModelName& name);
 
 }  // namespace quire::hub

@@ -1,6 +1,6 @@
-// What the cache holds, and the removal of one revision.
-// Shape   a blob goes with the last snapshot that has it; a blob that is a link into a store shared by repositories goes
-//         as a link, its bytes stay. A repository without snapshots goes whole.
+// The revisions in the cache, and the removal of one.
+// Shape   a blob is removed with the last snapshot that has it. Of a blob that is a link into a store shared by
+//         repositories the link is removed. A repository without snapshots is removed whole.
 // Thread  any; remove_revision() takes the locks of the blobs that it removes.
 // Fails   StartError with the next step.
 #pragma once

@@ -6,13 +6,12 @@
 #include <cctype>
 #include <charconv>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <string_view>
 
 #include "core/base/log.h"
 #include "core/base/start_error.h"
+#include "hub/cache.h"
 
 namespace quire::hub {
 namespace {
@@ -76,8 +75,7 @@ void read_token(const Environment& environment, const fs::path& home, Settings& 
   if (settings.token.empty() && !environment.is_true("HF_HUB_DISABLE_IMPLICIT_TOKEN")) {
     const std::string given = environment.first("HF_TOKEN_PATH");
     const fs::path path = given.empty() ? home / "token" : environment.path(given);
-    std::ifstream stream(path, std::ios::binary);
-    settings.token = trimmed({std::istreambuf_iterator<char>(stream), {}});
+    settings.token = trimmed(contents_of(path));
     settings.token_source = path.string();
   }
   const auto is_visible = [](unsigned char c) { return c > 0x20 && c < 0x7f; };

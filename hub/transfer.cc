@@ -90,7 +90,7 @@ std::string Answer::field(std::string_view name) const {
   return found == fields.end() ? std::string() : found->second;
 }
 
-// What libcurl's callbacks write to.
+// The target of libcurl's callbacks.
 class Transfer::Request {
  public:
   Request(const std::stop_token& stop, std::uint64_t max_bytes, Sink* sink)

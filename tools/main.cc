@@ -6,7 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "app/program.h"
+#include "app/hub/local_models.h"
+#include "app/process/program.h"
 #include "tools/bench/bench.h"
 #include "tools/command_line.h"
 
@@ -23,7 +24,7 @@ int run(const std::vector<std::string>& args) {
   std::vector<std::string> notes;
   const Config config = quire::app::read_settings(line.flags, environ, std::move(problems), notes);
   quire::app::set_log(config);
-  return bench(config, line.bench);
+  return bench(quire::app::with_local_models(config), line.bench);
 }
 
 }  // namespace

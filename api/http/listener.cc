@@ -43,6 +43,8 @@ Listener::Listener(std::vector<std::unique_ptr<IoThread>>& threads, Place place)
 
 std::uint16_t Listener::bind() { return socket_.bind(); }
 
+std::uint16_t Listener::adopt(BoundSocket socket) { return socket_.adopt(std::move(socket)); }
+
 void Listener::start() {
   asio::co_spawn(*threads_.front()->context, accept(), [this](const std::exception_ptr& failure) {
     if (!failure) return;

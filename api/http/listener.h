@@ -21,7 +21,8 @@ class Listener {
   // `threads` outlive the listener.
   Listener(std::vector<std::unique_ptr<IoThread>>& threads, Place place);
 
-  std::uint16_t bind();  // returns the port; 0 for a unix socket
+  std::uint16_t bind();                     // returns the port; 0 for a unix socket
+  std::uint16_t adopt(BoundSocket socket);  // instead of bind()
   void start();
   void close();
 

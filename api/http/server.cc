@@ -59,6 +59,17 @@ class Server::State {
   void start() {
     port_ = listener_->bind();
     if (admin_listener_) admin_port_ = admin_listener_->bind();
+    serve();
+  }
+
+  void start(Doors doors) {
+    CHECK_EQ(doors.admins.has_value(), admin_listener_ != nullptr);
+    port_ = listener_->adopt(std::move(doors.clients));
+    if (admin_listener_) admin_port_ = admin_listener_->adopt(std::move(*doors.admins));
+    serve();
+  }
+
+  void serve() {
     listener_->start();
     if (admin_listener_) admin_listener_->start();
     const auto num_threads = static_cast<std::uint32_t>(threads_.size() + admin_threads_.size());
@@ -144,6 +155,7 @@ Server::Server(ServerConfig config, Services services)
 Server::~Server() = default;
 
 void Server::start() { state_->start(); }
+void Server::start(Doors doors) { state_->start(std::move(doors)); }
 std::uint16_t Server::port() const { return state_->port(); }
 std::uint16_t Server::admin_port() const { return state_->admin_port(); }
 void Server::set_ready(bool ready) { state_->set_ready(ready); }

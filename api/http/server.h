@@ -14,6 +14,7 @@
 #include <string>
 
 #include "api/http/cors.h"
+#include "api/http/transport/listening_socket.h"
 #include "api/http/transport/tls_context.h"
 #include "api/services/services.h"
 #include "core/base/clock.h"
@@ -53,6 +54,12 @@ struct ServerConfig {
   ConnectionLimits limits;
 };
 
+// Sockets that were bound before the server was made.
+struct Doors {
+  BoundSocket clients;
+  std::optional<BoundSocket> admins;  // if the configuration has an admin port
+};
+
 class Server {
  public:
   Server(ServerConfig config, Services services);
@@ -60,7 +67,8 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  void start();  // binds and serves; until set_ready(true), /ready fails and completions are answered 503
+  void start();             // binds and serves; until set_ready(true), /ready fails and completions are answered 503
+  void start(Doors doors);  // as start(), without binding
   // The bound ports, after start(); 0: there is none.
   std::uint16_t port() const;
   std::uint16_t admin_port() const;

@@ -28,6 +28,10 @@ void add_fields(CLI::App& command, CommandSet bit, Typed& typed) {
     std::string help(field.help);
     help += fmt::format(" [{}{}{}]", field.fallback.empty() ? "" : fmt::format("{}; ", field.fallback),
                         field.range.empty() ? "" : fmt::format("{}; ", range_text(field)), environment_of(field));
+    if (field.is_switch()) {
+      command.add_flag(names + "{on}", typed[field.name], help);
+      continue;
+    }
     CLI::Option* option = command.add_option(names, typed[field.name], help)->type_name(kind_of(field))->expected(1);
     // All values of MODEL are collected, too, so that a second one can be rejected.
     const bool take_all = field.is_list() || field.name == "model";

@@ -22,7 +22,12 @@ struct Bytes {
 };
 
 struct Config {
-  std::string model;
+  std::string model;  // a directory, or a name of a hub until with_local_models()
+  std::string revision;
+  std::string download_dir;    // empty: the environment decides
+  std::string allow_http_hub;  // "on" or "off"
+  // Directories of draft models and heads that are given by names of a hub; by name. Filled by with_local_models().
+  std::map<std::string, std::string> draft_snapshots;
   std::string config;
   // the server
   std::string host;

@@ -13,7 +13,10 @@ namespace {
 // name, member, default, range, commands, help
 // clang-format off
 constexpr Field kFields[] = {
-    {"model", &Config::model, "stories", "", kAll, "Model directory in Hugging Face format. `stories` is the model inside the binary"},
+    {"model", &Config::model, "stories", "", kNaming, "Model: a directory in Hugging Face format, or a name of the Hugging Face hub (ORG/NAME, ORG/NAME@REVISION), which is downloaded at first use. `stories` is the model inside the binary"},
+    {"revision", &Config::revision, "main", "", kNaming, "Branch, tag or commit of a MODEL given by name"},
+    {"download-dir", &Config::download_dir, "", "", kAll, "Cache directory of models given by name, in the layout that Hugging Face's programs share. Empty: HF_HUB_CACHE, HF_HOME or ~/.cache/huggingface decide. See docs/hub.md"},
+    {"allow-http-hub", &Config::allow_http_hub, "off", kSwitch, kReading | kPull, "Allow an HF_ENDPOINT with plain HTTP on another machine"},
     {"config", &Config::config, "", "", kAll, "TOML file that sets any of these settings by name"},
     {"host", &Config::host, "127.0.0.1", "", kServe, "Address to listen on. 0.0.0.0: every IPv4 interface; :: every interface"},
     {"port", &Config::port, "8000", "0..65535", kServe, "TCP port. 0: any free port"},
@@ -219,7 +222,9 @@ std::string environment_of(const Field& field) {
 std::string kind_of(const Field& field) {
   struct Kind {
     const Field& field;
-    std::string operator()(std::string Config::*) const { return field.range.empty() ? "text" : "choice"; }
+    std::string operator()(std::string Config::*) const {
+      return field.is_switch() ? "switch" : field.range.empty() ? "text" : "choice";
+    }
     std::string operator()(std::vector<std::string> Config::*) const { return "list"; }
     std::string operator()(std::uint32_t Config::*) const { return "count"; }
     std::string operator()(std::optional<std::uint32_t> Config::*) const { return "count"; }
@@ -247,7 +252,10 @@ std::string commands_text(const Field& field) {
                                                               {kGenerate, "generate"},
                                                               {kBench, "bench"},
                                                               {kInspect, "inspect"},
-                                                              {kBuildDatastore, "build-datastore"}};
+                                                              {kBuildDatastore, "build-datastore"},
+                                                              {kPull, "pull"},
+                                                              {kList, "list"},
+                                                              {kRemove, "rm"}};
   std::string out;
   for (const auto& [bit, name] : kNames) {
     if (field.commands & bit) out += fmt::format("{}{}", out.empty() ? "" : ", ", name);

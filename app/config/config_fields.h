@@ -17,10 +17,24 @@
 
 namespace quire::app {
 
-enum CommandSet : unsigned { kServe = 1, kGenerate = 2, kBench = 4, kInspect = 8, kBuildDatastore = 16 };
+enum CommandSet : unsigned {
+  kServe = 1,
+  kGenerate = 2,
+  kBench = 4,
+  kInspect = 8,
+  kBuildDatastore = 16,
+  kPull = 32,
+  kList = 64,
+  kRemove = 128
+};
 inline constexpr unsigned kRunning = kServe | kGenerate | kBench;  // commands that run the model
 inline constexpr unsigned kLooking = kRunning | kInspect;          // commands that read its weights
-inline constexpr unsigned kAll = kLooking | kBuildDatastore;
+inline constexpr unsigned kReading = kLooking | kBuildDatastore;   // commands that read a model
+inline constexpr unsigned kNaming = kReading | kPull | kRemove;    // commands that take MODEL
+inline constexpr unsigned kAll = kNaming | kList;
+
+// The range of a switch: its flag needs no value.
+inline constexpr std::string_view kSwitch = "off=false|off=0|on=true|on=1";
 
 using Member = std::variant<std::string Config::*, std::vector<std::string> Config::*, std::uint32_t Config::*,
                             std::optional<std::uint32_t> Config::*, Bytes Config::*, std::optional<Bytes> Config::*,
@@ -35,6 +49,7 @@ struct Field {
   std::string_view help;
 
   bool is_secret() const { return name == "api-key"; }  // errors do not repeat the value
+  bool is_switch() const { return range == kSwitch; }
   bool is_list() const { return std::holds_alternative<std::vector<std::string> Config::*>(member); }
   bool is_optional() const {
     return std::holds_alternative<std::optional<std::uint32_t> Config::*>(member) ||
@@ -47,7 +62,7 @@ const Field* find_field(std::string_view name);
 
 std::string flag_of(const Field& field);         // "--max-model-len"
 std::string environment_of(const Field& field);  // "QUIRE_MAX_MODEL_LEN"
-std::string kind_of(const Field& field);         // "count", "size", "time", "text", "list", "choice"
+std::string kind_of(const Field& field);         // "count", "size", "time", "text", "list", "choice", "switch"
 std::string range_text(const Field& field);      // as --help shows it: without alternative words
 std::string commands_text(const Field& field);   // "serve, generate"
 

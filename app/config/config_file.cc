@@ -3,6 +3,7 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 
 #include "app/config/config.h"
@@ -15,6 +16,7 @@ namespace {
 std::optional<std::string> scalar_text(const toml::node& node) {
   if (const auto* text = node.as_string()) return text->get();
   if (const auto* number = node.as_integer()) return std::to_string(number->get());
+  if (const auto* flag = node.as_boolean()) return flag->get() ? "true" : "false";
   return std::nullopt;
 }
 
@@ -36,6 +38,11 @@ std::optional<std::vector<std::string>> values_of(const toml::node& node, bool i
 Layer read_file(const std::string& path, Problems& problems) {
   Layer layer;
   toml::table table;
+  std::error_code error_of_path;
+  if (std::filesystem::is_directory(path, error_of_path)) {  // toml++ reads it as an empty file
+    problems.push_back(fmt::format("--config {}: this is a directory, not a file", path));
+    return layer;
+  }
   try {
     table = toml::parse_file(path);
   } catch (const toml::parse_error& error) {

@@ -8,7 +8,6 @@ using enum Arity;
 using enum Treatment;
 
 constexpr std::string_view kNoCompile = "nothing is compiled or captured at start";
-constexpr std::string_view kNoDownload = "nothing is downloaded: models are local directories";
 constexpr std::string_view kNoGpu = "a setting of vLLM's GPU builds, not used here";
 constexpr std::string_view kNoLora = "adapters are not served";
 constexpr std::string_view kNoOffload = "weights and cache are in main memory already";
@@ -41,7 +40,7 @@ constexpr VllmFlag kFlags[] = {
     {"block-size", "", kOne, kSame, "", ""},
     {"chat-template", "", kOne, kSame, "", "a file, not the template itself"},
     {"chat-template-content-format", "", kOne, kNoted, "auto|string", "templates get a message's parts joined into one text"},
-    {"code-revision", "", kOne, kRefused, "", "models are local directories: download that revision and name its directory"},
+    {"code-revision", "", kOne, kNoted, "", "code in a model's repository is neither downloaded nor run"},
     {"cohere-format", "", kOne, kNoted, "", kNoSuchModel},
     {"cohere-is-reasoning-model", "", kNone, kNoted, "", kNoSuchModel},
     {"collect-detailed-traces", "", kMany, kNoted, "", "every trace has queue, prefill and decode"},
@@ -95,7 +94,7 @@ constexpr VllmFlag kFlags[] = {
     {"disable-uvicorn-access-log", "", kNone, kNoted, "", "one line per event, never a prompt or an answer"},
     {"distributed-executor-backend", "", kOne, kNoted, "", kOneProcess},
     {"distributed-timeout-seconds", "", kOne, kNoted, "", kOneProcess},
-    {"download-dir", "", kOne, kNoted, "", kNoDownload},
+    {"download-dir", "", kOne, kSame, "", "the cache of Hugging Face's programs, as in vLLM: docs/hub.md"},
     {"dp-supervisor-probe-failure-threshold", "", kOne, kNoted, "", kOneProcess},
     {"dp-supervisor-probe-interval-s", "", kOne, kNoted, "", kOneProcess},
     {"dp-supervisor-probe-timeout-s", "", kOne, kNoted, "", kOneProcess},
@@ -167,7 +166,7 @@ constexpr VllmFlag kFlags[] = {
     {"headless", "", kNone, kRefused, "", "one process runs the whole model: start several servers and put a router in front"},
     {"hf-config-path", "", kOne, kRefused, "", "everything is read from the model's directory: put the file there"},
     {"hf-overrides", "", kOne, kRefused, "", "edit the model's config.json instead"},
-    {"hf-token", "", kMaybe, kNoted, "", kNoDownload},
+    {"hf-token", "", kMaybe, kRefused, "", "other users can see command lines: set HF_TOKEN, or the token file of `hf auth login`"},
     {"host", "", kOne, kSame, "", ""},
     {"ignore-patterns", "", kMany, kNoted, "", "the checkpoint is mapped and packed once"},
     {"interleave-mm-strings", "", kNone, kNoted, "", kTextOnly},
@@ -294,7 +293,7 @@ constexpr VllmFlag kFlags[] = {
     {"response-role", "", kOne, kNoted, "assistant", "the role of answers is always assistant"},
     {"return-sampling-mask", "", kNone, kRefused, "", "the API does not return it"},
     {"return-tokens-as-token-ids", "", kNone, kRefused, "", "the API does not return it"},
-    {"revision", "", kOne, kRefused, "", "models are local directories: download that revision and name its directory"},
+    {"revision", "", kOne, kSame, "", "of a MODEL given by name"},
     {"root-path", "", kOne, kRefused, "", "let the proxy strip the prefix"},
     {"rope-scaling", "", kOne, kRefused, "", "edit the model's config.json instead"},
     {"rope-theta", "", kOne, kRefused, "", "edit the model's config.json instead"},
@@ -333,7 +332,7 @@ constexpr VllmFlag kFlags[] = {
     {"tensor-parallel-size", "-tp", kOne, kSame, "", "1..8, and a divisor of the kv heads or a multiple: docs/gpu.md"},
     {"tokenizer", "", kOne, kRefused, "", "everything is read from the model's directory: put the file there"},
     {"tokenizer-mode", "", kOne, kNoted, "auto|hf|fast", "tokenizer.json is read"},
-    {"tokenizer-revision", "", kOne, kRefused, "", "models are local directories: download that revision and name its directory"},
+    {"tokenizer-revision", "", kOne, kRefused, "", "the tokenizer is that of the model's revision: --revision"},
     {"tokens-only", "", kNone, kRefused, "", "the server always reads and writes text"},
     {"tool-call-parser", "", kOne, kSame, "", "vLLM's names of the formats in docs/models.md"},
     {"tool-parser-plugin", "", kOne, kRefused, "", "no Python code is loaded"},

@@ -56,7 +56,13 @@ void set_model_options(backend::KvType kv_type, schedule::SchedulerOptions& opti
 
 speculate::SpeculativeConfig speculation_of(const Config& config) {
   if (config.speculative_config.empty()) return {};
-  return speculate::parse_speculative_config(config.speculative_config).value();
+  speculate::SpeculativeConfig speculation = speculate::parse_speculative_config(config.speculative_config).value();
+  for (std::string& model : speculation.models) {
+    if (const auto found = config.draft_snapshots.find(model); found != config.draft_snapshots.end()) {
+      model = found->second;
+    }
+  }
+  return speculation;
 }
 
 engine::EngineOptions engine_options(const Config& config, const model::ModelSpec& model, const MemoryPlan& plan,

@@ -17,6 +17,7 @@
 #include "core/model/source/other_formats.h"
 #include "core/model/weights.h"
 #include "core/sample/token_tree.h"
+#include "hub/cache.h"
 
 namespace quire::app {
 namespace {
@@ -81,9 +82,10 @@ ModelSource open_model(const std::string& model) {
   }
   std::unique_ptr<model::ModelFiles> files = model::ModelFiles::directory(model);
   const std::filesystem::path whole = std::filesystem::canonical(model, error);
-  ModelSource source{std::move(files), {whole.filename().string()}};
+  const std::optional<std::string> repo = hub::repo_of_snapshot(whole);
+  ModelSource source{std::move(files), {repo ? *repo : whole.filename().string()}};
   if (source.names.front().empty()) source.names.front() = "model";
-  if (source.names.front() != model) source.names.push_back(model);
+  if (!repo && source.names.front() != model) source.names.push_back(model);
   return source;
 }
 

@@ -25,7 +25,7 @@ namespace quire::app {
 
 struct ModelSource {
   std::unique_ptr<model::ModelFiles> files;
-  std::vector<std::string> names;  // "stories"; or the directory's name, and the path as given
+  std::vector<std::string> names;  // "stories"; or the name on the hub; or the directory's name, and the path as given
 };
 
 ModelSource open_model(const std::string& model);

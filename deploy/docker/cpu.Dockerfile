@@ -13,6 +13,8 @@ RUN deploy/quickstart.sh --build-only && strip build/release/quire
 FROM ${BASE_IMAGE}
 COPY deploy/packages.txt deploy/install_packages.sh /tmp/deploy/
 RUN /tmp/deploy/install_packages.sh run && rm -rf /tmp/deploy /var/lib/apt/lists/* /var/cache/apt/* /var/log/*.log /var/log/apt
+RUN install -d -o 65532 -g 65532 /var/cache/huggingface
+ENV HF_HUB_CACHE=/var/cache/huggingface
 COPY LICENSE /usr/share/doc/quire/LICENSE
 COPY --from=build /src/build/release/quire /usr/local/bin/quire
 LABEL org.opencontainers.image.title=quire \

@@ -117,10 +117,9 @@ TEST(CommandLine, NamesTheCommandThatHasAFlag) {
               ElementsAre("unknown flag --max-num-batched-tokens: it belongs to serve, not to generate"));
   EXPECT_THAT(problems_of({"generate", "--prompt", "x", "--max_model_len", "8"}),
               ElementsAre("unknown flag --max_model_len: did you mean --max-model-len?"));
-  EXPECT_THAT(
-      problems_of({"--port", "80"}),
-      ElementsAre(
-          "a command is required before --port: serve, generate, bench, models, inspect, build-datastore or key"));
+  EXPECT_THAT(problems_of({"--port", "80"}),
+              ElementsAre("a command is required before --port: serve, generate, bench, models, inspect, "
+                          "pull, list, rm, build-datastore or key"));
 }
 
 TEST(CommandLine, TakesUnderscoresAndValuesThatBeginWithADash) {

@@ -26,7 +26,7 @@ QUIRE = pathlib.Path(os.environ.get("QUIRE_BUILD_DIR", ROOT / "build" / "release
 PATIENCE_S = 120  # for what takes milliseconds on a machine that has nothing else to do
 # An answer of 450 tokens takes nine seconds at least: it is under way for as long as a test looks at it.
 PACED = ("--min-step-time", "20ms", "--speculative-config", '{"method": "none"}')
-ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("QUIRE_")}
+ENVIRONMENT = {**{name: value for name, value in os.environ.items() if not name.startswith("QUIRE_")}, "HF_HUB_OFFLINE": "1"}
 
 
 def quire(*args, env=None, timeout=120):

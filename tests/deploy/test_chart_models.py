@@ -52,6 +52,27 @@ def test_containers_that_fetch_write_where_the_server_reads():
     assert fetchers["model"]["command"] == ["fetch"] and fetchers["model"]["envFrom"] == [{"secretRef": {"name": "bucket"}}]
 
 
+def test_models_of_a_hub_are_pulled_with_the_token_before_the_server_reads_them_offline():
+    objects = render("-f", case_file("hub"))
+    pod, server, settings = pod_of(objects), server_of(objects), settings_of(objects)
+    names = {"model": "meta-llama/Llama-3.1-8B-Instruct", "draft": "yuhuili/EAGLE3-LLaMA3.1-Instruct-8B@main"}
+    fetchers = {one["name"]: one for one in pod["initContainers"]}
+    assert list(fetchers) == ["model", "draft"]
+    for name, fetcher in fetchers.items():
+        assert fetcher["image"] == server["image"]
+        assert fetcher["args"] == ["pull", names[name], "--download-dir", "/var/cache/huggingface"]
+        assert {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "hugging-face", "key": "token"}}} in fetcher["env"]
+        assert {"name": "HF_ENDPOINT", "value": "https://mirror.example"} in fetcher["env"]
+        assert {"name": "hub", "mountPath": "/var/cache/huggingface"} in fetcher["volumeMounts"]
+    assert settings["model"] == names["model"] and settings["download-dir"] == "/var/cache/huggingface"
+    assert speculation_of(objects)["model"] == names["draft"]
+    assert {"name": "hub", "mountPath": "/var/cache/huggingface", "readOnly": True} in server["volumeMounts"]
+    assert server["env"] == [{"name": "HF_HUB_OFFLINE", "value": "1"}]
+    (volume,) = [one for one in pod["volumes"] if one["name"] == "hub"]
+    assert volume == {"name": "hub", "persistentVolumeClaim": {"claimName": "models"}}
+    assert not {"model", "draft"} & {one["name"] for one in pod["volumes"]}
+
+
 def test_other_keys_of_speculation_stay():
     said = speculation_of(render("-f", case_file("cpu")))
     assert said == {"method": "eagle3", "num_speculative_tokens": 6, "model": "/draft/org/llama-3.2-1b-eagle3"}
@@ -75,6 +96,9 @@ def test_speculation_without_a_draft_model_is_passed_as_it_is():
         ({"source": "image"}, '{"method": "eagle"}', "draftModel.source is image: set draftModel.image.reference"),
         ({"source": "initContainer"}, '{"method": "eagle"}', "set draftModel.initContainer.image"),
         ({"source": "hostPath"}, '{"method": "eagle"}', "set draftModel.hostPath.path"),
+        ({"source": "hub"}, '{"method": "eagle"}', "set draftModel.hub.name"),
+        ({"source": "hub", "hub": {"name": "no name"}}, '{"method": "eagle"}', "name"),
+        ({"source": "hub", "hub": {"name": "a/b"}, "subPath": "c"}, '{"method": "eagle"}', "a model of a hub has no subPath"),
         ({"subPath": "a"}, '{"method": "eagle"}', "draftModel.subPath is set and draftModel.source is none"),
         ({"source": "pvc", "pvc": {"claimName": "a"}, "subPath": "../a"}, '{"method": "eagle"}', "subPath"),
         ({"source": "pvc", "pvc": {"claimName": "a"}}, "", "set config.speculative-config to a method that uses it"),

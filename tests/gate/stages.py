@@ -58,7 +58,7 @@ def roles(checks):
 
 def asan(checks):
     """address and undefined-behaviour sanitizers on core, the GPU in its simulator, and the simulator of schedules"""
-    run_sanitized(checks, "asan", "asan", r"(core_[a-z_]*|gpu|sim)_test")
+    run_sanitized(checks, "asan", "asan", r"(core_[a-z_]*|gpu|hub|sim)_test")
 
 
 def asan_api(checks):
@@ -145,7 +145,7 @@ def tidy(checks):
     """the short clang-tidy list on every source, the changed ones first; no precompiled headers, so that includes are checked, too"""
     if not tidy_database(checks):
         return
-    sources = [path.relative_to(checks.root) for folder in ("core", "api", "app", "tools") for path in (checks.root / folder).rglob("*.cc")]
+    sources = [path.relative_to(checks.root) for folder in ("core", "hub", "api", "app", "tools") for path in (checks.root / folder).rglob("*.cc")]
     changed = set(changes.tidied(changes.changed_files(checks.root, changes.start_of_change(checks.root))))
     check_tidy(checks, sorted(map(str, sources), key=lambda path: (path not in changed, path)))
 

@@ -13,7 +13,7 @@ from tree import CPP, ROOT, files
 def test_every_source_is_formatted():
     program = shutil.which("clang-format-16")
     assert program, "clang-format-16 is missing"
-    paths = [path for path, _ in files("core", "api", "app", "gpu", "tools", "tests", suffixes=CPP)]
+    paths = [path for path, _ in files("core", "api", "app", "gpu", "hub", "tools", "tests", suffixes=CPP)]
     workers = os.cpu_count() or 1
 
     def wrong_of(part):

@@ -18,7 +18,7 @@ import pytest
 
 from tree import ROOT, files
 
-PRODUCT = ("core", "api", "app", "gpu", "tools")
+PRODUCT = ("core", "api", "app", "gpu", "hub", "tools")
 SOURCES = (".h", ".cc", ".cu", ".cuh", ".inc")
 HEADERS = (".h", ".cuh")
 GENERATED = ("core/text/unicode/unicode_tables.cc",)

@@ -54,15 +54,54 @@ tcp::endpoint endpoint_of(const Place& place) {
 
 }  // namespace
 
+BoundSocket::BoundSocket(BoundSocket&& other) noexcept { *this = std::move(other); }
+
+BoundSocket& BoundSocket::operator=(BoundSocket&& other) noexcept {
+  std::swap(handle_, other.handle_);
+  family_ = other.family_;
+  port_ = other.port_;
+  has_file_ = other.has_file_;
+  device_ = other.device_;
+  inode_ = other.inode_;
+  return *this;
+}
+
+BoundSocket::~BoundSocket() {
+  if (handle_ >= 0) ::close(handle_);
+}
+
 ListeningSocket::ListeningSocket(asio::io_context& context, Place place)
     : place_(std::move(place)), acceptor_(context) {}
 
 ListeningSocket::~ListeningSocket() { close(); }
 
 std::uint16_t ListeningSocket::bind() {
-  if (place_.uds.empty()) return bind_port();
-  bind_file();
-  return 0;
+  if (!place_.uds.empty()) {
+    bind_file();
+  } else {
+    port_ = bind_port();
+  }
+  return port_;
+}
+
+std::uint16_t ListeningSocket::adopt(BoundSocket socket) {
+  acceptor_.assign(asio::generic::stream_protocol(socket.family_, 0), std::exchange(socket.handle_, -1));
+  port_ = socket.port_;
+  has_file_ = socket.has_file_;
+  device_ = socket.device_;
+  inode_ = socket.inode_;
+  return port_;
+}
+
+BoundSocket ListeningSocket::give_away() {
+  BoundSocket socket;
+  socket.family_ = place_.uds.empty() ? endpoint_of(place_).protocol().family() : AF_UNIX;
+  socket.handle_ = acceptor_.release();
+  socket.port_ = port_;
+  socket.has_file_ = std::exchange(has_file_, false);
+  socket.device_ = device_;
+  socket.inode_ = inode_;
+  return socket;
 }
 
 std::uint16_t ListeningSocket::bind_port() {

@@ -28,6 +28,24 @@ struct Place {
   std::string uds{};  // path of a unix socket; if set, host and port are not read
 };
 
+// A listening socket between two owners. Connections that arrive meanwhile wait in the kernel.
+class BoundSocket {
+ public:
+  BoundSocket() = default;
+  BoundSocket(BoundSocket&& other) noexcept;
+  BoundSocket& operator=(BoundSocket&& other) noexcept;
+  ~BoundSocket();
+
+ private:
+  friend class ListeningSocket;
+  int handle_ = -1;
+  int family_ = 0;
+  std::uint16_t port_ = 0;
+  bool has_file_ = false;
+  dev_t device_ = 0;
+  ino_t inode_ = 0;
+};
+
 class ListeningSocket {
  public:
   ListeningSocket(boost::asio::io_context& context, Place place);
@@ -36,6 +54,9 @@ class ListeningSocket {
   ListeningSocket& operator=(const ListeningSocket&) = delete;
 
   std::uint16_t bind();  // returns the port; 0 for a unix socket
+  // Instead of bind(), with the socket that another object of the same place gave away.
+  std::uint16_t adopt(BoundSocket socket);
+  BoundSocket give_away();  // this object listens no more
   void close();
   Acceptor& acceptor() { return acceptor_; }
 
@@ -46,6 +67,7 @@ class ListeningSocket {
 
   const Place place_;
   Acceptor acceptor_;
+  std::uint16_t port_ = 0;
   bool has_file_ = false;
   dev_t device_ = 0;  // device and inode of the file that bind() made
   ino_t inode_ = 0;

@@ -76,7 +76,8 @@ const std::vector<Format>& formats_of_models() {
 const std::vector<Format>& formats_of_weights() {
   static const std::vector<Format> formats = {
       {{"*.incomplete", "*.part", "*.crdownload", "*.aria2"},
-       "holds an incomplete download ({0}); continue it: `hf download NAME --local-dir {1}`"},
+       "holds an incomplete download ({0}); continue it, or let quire download the model by its name: `quire serve "
+       "ORG/NAME`"},
       {{"model-0*.safetensors"},
        "holds a part of the weights ({0}) without model.safetensors.index.json, which names the file of each tensor; "
        "download it, too"},
@@ -138,6 +139,8 @@ std::string first_of(const std::vector<Format>& formats, const Directory& direct
 }
 
 std::string text_of_key(const std::string& file, std::string_view key) {
+  std::error_code none;
+  if (!fs::is_regular_file(file, none)) return {};
   std::ifstream stream(file, std::ios::binary);
   const std::string text(std::istreambuf_iterator<char>(stream), {});
   boost::system::error_code error;
@@ -182,7 +185,8 @@ std::string explain_parent(const Directory& directory) {
   if (directory.has("snapshots")) {
     const std::string snapshot = newest_in(directory.path + "/snapshots", "");
     const std::string kind = "is a model's directory in the cache of the Hugging Face hub; ";
-    return kind + (snapshot.empty() ? "it has no snapshot yet: `hf download NAME`" : "give its snapshot: " + snapshot);
+    return kind +
+           (snapshot.empty() ? "it has no snapshot yet: `quire pull ORG/NAME`" : "give its snapshot: " + snapshot);
   }
   if (const std::string* model = directory.first("models--*")) {
     const std::string snapshot = newest_in(directory.path + "/" + *model + "/snapshots", "");
@@ -248,18 +252,15 @@ std::string explain_no_path(const std::string& path) {
   const std::string_view linked = name_in_url(path);
   const std::string_view name = linked.empty() ? std::string_view(path) : linked;
   if (is_name_of_hub(name)) {
-    const std::string_view folder = name.substr(name.find('/') + 1);
-    return fmt::format(
-        ": there is no such directory, and models are not downloaded by name; if it is a model of the Hugging Face "
-        "hub: `hf download {} --local-dir {}`, then give ./{}",
-        name, folder, folder);
+    return fmt::format(": there is no such directory; a model of the Hugging Face hub is given by its name alone: {}",
+                       name);
   }
   if (is_name_of_ollama(path)) {
     return fmt::format(": there is no such directory; if this is a name of ollama, its models are GGUF; {}", kOriginal);
   }
-  return ": there is no such directory; give one with config.json, tokenizer.json and model.safetensors, for example "
-         "from "
-         "`hf download NAME --local-dir DIR`";
+  return ": there is no such directory; give one with config.json, tokenizer.json and model.safetensors, or the name "
+         "of a "
+         "model of the Hugging Face hub: ORG/NAME";
 }
 
 bool begins_with(FileBytes bytes, std::string_view text) {
@@ -314,10 +315,10 @@ std::string explain_directory(const std::string& path, std::string_view missing)
   const Directory directory = list(path);
   std::error_code error;
   if (directory.has(missing) && !fs::exists(path + "/" + std::string(missing), error)) {
-    return fmt::format("has a broken symbolic link of that name; `hf download NAME --local-dir {}` fetches it", path);
+    return fmt::format("has a broken symbolic link of that name; download the model again, or remove {}", path);
   }
   if (missing == "tokenizer.json") return first_of(formats_of_tokenizers(), directory);
-  if (directory.names.empty()) return "is empty; `hf download NAME --local-dir DIR` fills it";
+  if (directory.names.empty()) return "is empty; a model of the Hugging Face hub is given by its name: ORG/NAME";
   std::string text = explain_adapter(directory);
   if (text.empty()) text = explain_parent(directory);
   if (text.empty()) text = first_of(formats_of_models(), directory);

@@ -9,11 +9,14 @@
 {{- end -}}
 {{- end -}}
 
-{{- $needs := dict "pvc" "claimName" "image" "reference" "initContainer" "image" "hostPath" "path" -}}
+{{- $needs := dict "pvc" "claimName" "image" "reference" "initContainer" "image" "hostPath" "path" "hub" "name" -}}
 {{- range $value, $from := dict "model" $values.model "draftModel" $values.draftModel -}}
 {{- $need := get $needs $from.source -}}
 {{- if and $need (not (dig $from.source $need "" $from)) -}}
 {{- fail (printf "%s.source is %s: set %s.%s.%s" $value $from.source $value $from.source $need) -}}
+{{- end -}}
+{{- if and (eq $from.source "hub") $from.subPath -}}
+{{- fail (printf "%s.subPath is set and %s.source is hub: a model of a hub has no subPath" $value $value) -}}
 {{- end -}}
 {{- if and (not $need) $from.subPath -}}
 {{- fail (printf "%s.subPath is set and %s.source is %s: set %s.source" $value $value $from.source $value) -}}
@@ -23,7 +26,7 @@
 {{- end -}}
 {{- end -}}
 {{- $source := $values.model.source -}}
-{{- if and (ne $source "embedded") (not (index $values.config "served-model-name")) -}}
+{{- if and (not (has $source (list "embedded" "hub"))) (not (index $values.config "served-model-name")) -}}
 {{- fail (printf "model.source is %s: set config.served-model-name to the name that requests use" $source) -}}
 {{- end -}}
 {{- if ne $values.draftModel.source "none" -}}

@@ -139,6 +139,9 @@ capabilities:
 {{- $brought := dict "model" (include "quire.modelPath" (dict "root" . "name" "draft")) -}}
 {{- $_ := set $own "speculative-config" (index .Values.config "speculative-config" | default "{}" | fromJson | mergeOverwrite $brought | toJson) -}}
 {{- end -}}
+{{- if include "quire.usesHub" . -}}
+{{- $_ := set $own "download-dir" (include "quire.hubHome" .) -}}
+{{- end -}}
 {{- if .Values.packedCache.enabled -}}
 {{- $_ := set $own "packed-cache" "/var/cache/quire" -}}
 {{- end -}}

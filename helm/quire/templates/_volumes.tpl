@@ -32,7 +32,7 @@
 {{/* Its mount in the server */}}
 {{- define "quire.modelMount" -}}
 {{- $from := include "quire.brought" . | fromYaml -}}
-{{- if not (has $from.source (list "embedded" "none")) -}}
+{{- if not (has $from.source (list "embedded" "none" "hub")) -}}
 - name: {{ .name }}
   mountPath: {{ include "quire.modelHome" .name }}
   readOnly: true
@@ -43,16 +43,61 @@
 {{- eq . "model" | ternary "/models" "/draft" -}}
 {{- end -}}
 
-{{/* Where the server finds the directory */}}
+{{/* Where the server finds the directory, or the name by which it finds it in the hub's cache */}}
 {{- define "quire.modelPath" -}}
 {{- $from := include "quire.brought" . | fromYaml -}}
+{{- if eq $from.source "hub" -}}
+{{- $from.hub.name }}
+{{- else -}}
 {{- include "quire.modelHome" .name }}{{ with $from.subPath }}/{{ . }}{{ end }}
 {{- end -}}
+{{- end -}}
+
+{{/* Not empty where a model comes from a hub: one cache for model and draft model */}}
+{{- define "quire.usesHub" -}}
+{{- if has "hub" (list .Values.model.source .Values.draftModel.source) -}}yes{{- end -}}
+{{- end -}}
+
+{{- define "quire.hubHome" -}}/var/cache/huggingface{{- end -}}
 
 {{/* The init container that puts it there */}}
 {{- define "quire.modelFetcher" -}}
 {{- $from := include "quire.brought" . | fromYaml -}}
-{{- if eq $from.source "initContainer" -}}
+{{- if eq $from.source "hub" -}}
+{{- $hub := .root.Values.hub -}}
+- name: {{ .name }}
+  image: {{ include "quire.image" .root }}
+  imagePullPolicy: {{ .root.Values.image.pullPolicy }}
+  args: [pull, {{ $from.hub.name | quote }}, --download-dir, {{ include "quire.hubHome" . }}]
+  env:
+    - name: HOME
+      value: /tmp
+    {{- with $hub.endpoint }}
+    - name: HF_ENDPOINT
+      value: {{ . | quote }}
+    {{- end }}
+    {{- if $hub.tokenSecret.name }}
+    - name: HF_TOKEN
+      valueFrom:
+        secretKeyRef:
+          name: {{ $hub.tokenSecret.name }}
+          key: {{ $hub.tokenSecret.key }}
+    {{- end }}
+    {{- with $hub.extraEnv }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+  {{- with $hub.resources }}
+  resources:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  securityContext:
+    {{- include "quire.securityContext" .root | nindent 4 }}
+  volumeMounts:
+    - name: hub
+      mountPath: {{ include "quire.hubHome" . }}
+    - name: tmp
+      mountPath: /tmp
+{{- else if eq $from.source "initContainer" -}}
 - name: {{ .name }}
   image: {{ $from.initContainer.image }}
   imagePullPolicy: {{ .root.Values.image.pullPolicy }}

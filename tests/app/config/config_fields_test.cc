@@ -25,7 +25,7 @@ using testing::with;
 // A value that the field takes and that is not its default.
 std::string some_value(const Field& field) {
   const std::string kind = kind_of(field);
-  if (kind == "choice" || (kind == "list" && !field.range.empty()))
+  if (kind == "choice" || kind == "switch" || (kind == "list" && !field.range.empty()))
     return range_text(field).substr(range_text(field).rfind('|') + 1);
   if (kind == "text" || kind == "list") return "something";
   return std::string(field.range.substr(field.range.find("..") + 2));
@@ -124,7 +124,7 @@ TEST(Fields, AnErrorDoesNotRepeatASecret) {
 TEST(Fields, LimitsHoldOnBothSides) {
   for (const Field& field : fields()) {
     const std::string kind = kind_of(field);
-    if (kind == "text" || kind == "list" || kind == "choice") continue;
+    if (kind == "text" || kind == "list" || kind == "choice" || kind == "switch") continue;
     const bool is_time = kind == "time";
     const auto number = [&](std::string_view text) {
       if (is_time) return static_cast<std::uint64_t>(parse_duration(text).value().count());
@@ -161,6 +161,22 @@ TEST(Fields, ChoicesTakeTheOtherWordsAndEitherCase) {
   EXPECT_THAT(problems, IsEmpty());
   with("kv-cache-dtype", "fp4", problems);
   EXPECT_THAT(problems, ElementsAre("--kv-cache-dtype 'fp4': expected one of auto|f32|bf16|fp8|int8|int4"));
+}
+
+TEST(Fields, ASwitchNeedsNoValueAndLeavesTheNextWordToMODEL) {
+  Problems problems;
+  const auto typed = [&](std::vector<std::string> words) {
+    return settle(parse_command_line(words, problems).flags, problems);
+  };
+  EXPECT_EQ(typed({"pull", "--allow-http-hub", "org/name"}).allow_http_hub, "on");
+  EXPECT_EQ(typed({"pull", "--allow-http-hub", "org/name"}).model, "org/name");
+  EXPECT_EQ(typed({"pull", "org/name", "--allow-http-hub=off"}).allow_http_hub, "off");
+  EXPECT_EQ(typed({"pull", "org/name"}).allow_http_hub, "off");
+  EXPECT_EQ(with("allow-http-hub", "True", problems).allow_http_hub, "on");
+  EXPECT_EQ(with("allow-http-hub", "0", problems).allow_http_hub, "off");
+  EXPECT_THAT(problems, IsEmpty());
+  with("allow-http-hub", "maybe", problems);
+  EXPECT_THAT(problems, ElementsAre("--allow-http-hub 'maybe': expected one of off|on"));
 }
 
 TEST(Fields, AutoAndMinusOneLeaveTheChoiceToQuire) {

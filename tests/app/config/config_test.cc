@@ -283,6 +283,22 @@ TEST(File, IsMissedByName) {
   EXPECT_THAT(problems, ElementsAre(HasSubstr("/nonexistent/quire.toml")));
 }
 
+TEST(File, IsNoDirectory) {
+  Problems problems;
+  read_file("/", problems);
+  EXPECT_THAT(problems, ElementsAre("--config /: this is a directory, not a file"));
+}
+
+TEST(File, TakesSwitchesAsBooleans) {
+  for (const char* value : {"true", "false"}) {
+    const TempFile file(std::string("allow-http-hub = ") + value + "\n");
+    Problems problems;
+    const Config config = settle(read_file(file.path(), problems), problems);
+    EXPECT_THAT(problems, IsEmpty());
+    EXPECT_EQ(config.allow_http_hub, value == std::string("true") ? "on" : "off");
+  }
+}
+
 TEST(File, AKeyWithADashAndWithAnUnderscoreIsOneKey) {
   const TempFile file("max-num-seqs = 1\nmax_num_seqs = 2\n");
   Problems problems;

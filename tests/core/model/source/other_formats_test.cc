@@ -44,7 +44,7 @@ const Kind kKinds[] = {
     {{"params.json", "consolidated.00.pth", "tokenizer.model"}, kConfig, {"Meta's own layout", "pickles"}},
     {{"params.json", "consolidated.safetensors", "tekken.json"}, kConfig, {"Mistral's own layout"}},
     {{"snapshots/0123/config.json", "refs/main", "blobs/x"}, kConfig, {"give its snapshot:", "/snapshots/0123"}},
-    {{"refs/main", "snapshots/readme"}, kConfig, {"no snapshot yet", "hf download"}},
+    {{"refs/main", "snapshots/readme"}, kConfig, {"no snapshot yet", "quire pull"}},
     {{"models--a--b/snapshots/45/config.json", "version.txt"}, kConfig, {"cache", "/models--a--b/snapshots/45"}},
     {{"blobs/sha256-1", "manifests/registry.ollama.ai"}, kConfig, {"store of ollama", "GGUF"}},
     {{"checkpoint-90/config.json", "checkpoint-500/config.json"}, kConfig, {"training run", "/checkpoint-"}},
@@ -61,12 +61,12 @@ const Kind kKinds[] = {
     {{"__0_0.distcp", ".metadata"}, kConfig, {"FSDP", "accelerate merge-weights"}},
     {{"config.json", "tf_model.h5"}, kWeights, {"TensorFlow", "from_tf=True"}},
     {{"config.json", "flax_model.msgpack"}, kWeights, {"Flax"}},
-    {{"config.json", "model.safetensors.incomplete"}, kWeights, {"incomplete download", "hf download"}},
+    {{"config.json", "model.safetensors.incomplete"}, kWeights, {"incomplete download", "quire serve ORG/NAME"}},
     {{"config.json", "model-00001-of-00002.safetensors"},
      kWeights,
      {"model.safetensors.index.json", "download it, too"}},
     {{"config.json", "model.fp16.safetensors"}, kWeights, {"another name (model.fp16.safetensors)"}},
-    {{}, kConfig, {"is empty", "hf download"}},
+    {{}, kConfig, {"is empty", "ORG/NAME"}},
     {{"model.safetensors", "tokenizer.model"}, "tokenizer.json", {"older form (tokenizer.model)", "AutoTokenizer"}},
     {{"vocab.json", "merges.txt", "pytorch_model.bin"}, "tokenizer.json", {"older form (vocab.json)"}},
     {{"qwen.tiktoken"}, "tokenizer.json", {"older form (qwen.tiktoken)"}},
@@ -120,6 +120,12 @@ TEST(OtherFormats, TheNewestCheckpointOfARunIsTold) {
   EXPECT_THAT(explain_directory(folder.path(), kConfig), HasSubstr("checkpoints: " + folder.path_of("checkpoint-20")));
 }
 
+TEST(OtherFormats, ADirectoryInPlaceOfAFileIsNotRead) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder.path_of("adapter_config.json"));
+  EXPECT_THAT(explain_directory(folder.path(), kConfig), HasSubstr("is a LoRA adapter"));
+}
+
 TEST(OtherFormats, ALinkToNothingIsTold) {
   const TemporaryFolder folder;
   std::filesystem::create_symlink(folder.path_of("blob"), folder.path_of("config.json"));
@@ -127,17 +133,16 @@ TEST(OtherFormats, ALinkToNothingIsTold) {
   EXPECT_THAT(explain_path(folder.path_of("config.json")), HasSubstr("symbolic link to " + folder.path_of("blob")));
 }
 
-TEST(OtherFormats, ANameIsToldWithTheCommandThatDownloadsIt) {
+TEST(OtherFormats, AnAddressOfTheHubIsToldWithTheNameToGive) {
   const auto reported = [](const char* path) { return explain_path(path); };
-  const auto downloads = [](const char* name, const char* folder) {
-    return AllOf(HasSubstr("there is no such directory"),
-                 HasSubstr("`hf download " + std::string(name) + " --local-dir " + folder + "`"));
+  const auto downloads = [](const char* name) {
+    return AllOf(HasSubstr("there is no such directory"), HasSubstr("by its name alone: " + std::string(name)));
   };
-  EXPECT_THAT(reported("meta-llama/Llama-3.2-1B"), downloads("meta-llama/Llama-3.2-1B", "Llama-3.2-1B"));
-  EXPECT_THAT(reported("https://huggingface.co/Qwen/Qwen3-0.6B"), downloads("Qwen/Qwen3-0.6B", "Qwen3-0.6B"));
-  EXPECT_THAT(reported("https://huggingface.co/Qwen/Qwen3-0.6B/tree/main"), downloads("Qwen/Qwen3-0.6B", "Qwen3-0.6B"));
-  EXPECT_THAT(reported("http://www.hf.co/a/b?x=1"), downloads("a/b", "b"));
-  EXPECT_THAT(reported("hf.co/a/b:Q4_K_M"), downloads("a/b", "b"));
+  EXPECT_THAT(reported("meta-llama/Llama-3.2-1B"), downloads("meta-llama/Llama-3.2-1B"));
+  EXPECT_THAT(reported("https://huggingface.co/Qwen/Qwen3-0.6B"), downloads("Qwen/Qwen3-0.6B"));
+  EXPECT_THAT(reported("https://huggingface.co/Qwen/Qwen3-0.6B/tree/main"), downloads("Qwen/Qwen3-0.6B"));
+  EXPECT_THAT(reported("http://www.hf.co/a/b?x=1"), downloads("a/b"));
+  EXPECT_THAT(reported("hf.co/a/b:Q4_K_M"), downloads("a/b"));
   EXPECT_THAT(reported("llama3.2:3b"), AllOf(HasSubstr("there is no such directory"), HasSubstr("ollama")));
   EXPECT_THAT(reported("someone/llama3.2:latest"), HasSubstr("ollama"));
   const std::string long_name(200, 'a');

@@ -1,4 +1,4 @@
-#include "app/program.h"
+#include "app/process/program.h"
 
 #include <cstdio>
 #include <exception>

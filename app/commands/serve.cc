@@ -15,30 +15,34 @@
 #include <optional>
 #include <random>
 #include <span>
+#include <stop_token>
 #include <string_view>
 #include <vector>
 
 #include "api/http/server.h"
+#include "api/http/waiting_room.h"
 #include "api/limits/budgets.h"
 #include "api/limits/request_book.h"
 #include "api/services/cache_namespace.h"
 #include "api/services/grammars.h"
 #include "api/services/services.h"
 #include "api/wire/workers.h"
-#include "app/commands.h"
+#include "app/commands/commands.h"
 #include "app/config/api_keys.h"
 #include "app/config/units.h"
 #include "app/config/version.h"
 #include "app/drafting/draft_settings.h"
+#include "app/hub/local_models.h"
 #include "app/instance/instance.h"
 #include "app/kv_events/publisher.h"
 #include "app/model/chat_templates.h"
 #include "app/model/engine_settings.h"
-#include "app/signals.h"
+#include "app/process/signals.h"
 #include "app/tracing/tracing.h"
 #include "core/base/log.h"
 #include "core/base/start_error.h"
 #include "core/model/numeric_mode.h"
+#include "hub/pull.h"
 
 namespace quire::app {
 namespace {
@@ -231,6 +235,26 @@ std::unique_ptr<KvEventPublisher> publish_kv_events(const Config& config, Instan
   return publisher;
 }
 
+// Downloads models that are given by name. A signal ends that, and the process.
+Config with_snapshots(const Config& config, Signals& signals, api::http::WaitingRoom& waiting_room) {
+  std::stop_source stop;
+  std::atomic<int> signal{0};
+  signals.on_first([&](int number) {
+    signal.store(number);
+    stop.request_stop();
+  });
+  try {
+    Config out = with_local_models(config, stop.get_token(),
+                                   [&](double fraction) { waiting_room.show("downloading", fraction); });
+    signals.on_first(nullptr);
+    return out;
+  } catch (const hub::PullStopped&) {
+    log_warn("ended_by_signal", "signal={} the next start goes on with the download", signal.load());
+    flush_log();
+    _exit(128 + signal.load());
+  }
+}
+
 // A URL that works from this machine.
 std::string url_of(std::string_view scheme, const std::string& host, std::uint16_t port) {
   if (host == "0.0.0.0" || host == "::" || host == "localhost") return fmt::format("{}://127.0.0.1:{}", scheme, port);
@@ -262,29 +286,34 @@ void say_ready(const Config& config, const Instance& instance, const api::http::
 
 }  // namespace
 
-int serve(const Config& config, const std::vector<std::string>& notes) {
+int serve(const Config& given, const std::vector<std::string>& notes) {
   const auto started = std::chrono::steady_clock::now();
   std::signal(SIGPIPE, SIG_IGN);
-  ApiKeys keys(config.api_key_file, config.api_key);
+  ApiKeys keys(given.api_key_file, given.api_key);
   // SIGHUP must not end the process while the model loads, either. The certificate is not read before that.
   std::function<void()> read_again;
-  if (keys.table() != nullptr || !config.tls_cert.empty()) {
+  if (keys.table() != nullptr || !given.tls_cert.empty()) {
     read_again = [&keys] {
       if (keys.table() != nullptr) keys.reload();
     };
   }
   Signals signals(read_again);  // before any other thread
   const LogThread log_thread;
-  raise_file_limit(config);
-  check_cache_dir(config.cache_dir);
+  raise_file_limit(given);
+  check_cache_dir(given.cache_dir);
   for (const std::string& note : notes) log_info("note", "{}", note);
-  const std::optional<TraceSettings> traces = read_trace_settings(config);
+  const std::optional<TraceSettings> traces = read_trace_settings(given);
+  say(fmt::format("quire {}", kVersion));
+  std::fflush(stdout);
 
+  const api::http::ServerConfig its_server = server_config(given);
+  api::http::WaitingRoom waiting_room(its_server);
+  const Config config = with_snapshots(given, signals, waiting_room);
+  waiting_room.show("loading");
   const auto files = open_model(config.model).files;
   std::shared_ptr<const api::chat::ChatModel> chat = load_chat_model(config, *files);
   std::string tokenizer_settings = config.tokenizer_info == "on" ? tokenizer_info(config, *files) : "";
   Instance instance(with_embedded_head(config));
-  say(fmt::format("quire {}", kVersion));
   for (const std::string& line : instance.description()) say(line);
   std::optional<Tracing> tracing;
   if (traces) {
@@ -298,10 +327,9 @@ int serve(const Config& config, const std::vector<std::string>& notes) {
   api::Workers workers(config.io_threads, body_bytes);
   api::Budgets budgets(body_bytes);
   api::requests::RequestBook requests(config.max_explained_requests);
-  api::http::Server server(server_config(config),
-                           services(config, instance, workers, budgets, requests, std::move(chat),
-                                    std::move(tokenizer_settings), keys, tracing ? &*tracing : nullptr));
-  server.start();
+  api::http::Server server(its_server, services(config, instance, workers, budgets, requests, std::move(chat),
+                                                std::move(tokenizer_settings), keys, tracing ? &*tracing : nullptr));
+  server.start(waiting_room.leave());
   const auto kv_events = publish_kv_events(config, instance, server.port());
   // Written by the engine thread (release), read after the server has stopped (acquire).
   std::atomic<bool> failed{false};

@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "app/commands.h"
+#include "app/commands/commands.h"
 #include "app/config/units.h"
 #include "app/http/http_get.h"
 #include "app/instance/server_statistics.h"

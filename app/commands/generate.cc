@@ -7,7 +7,7 @@
 #include <memory>
 #include <random>
 
-#include "app/commands.h"
+#include "app/commands/commands.h"
 #include "app/instance/instance.h"
 #include "core/base/start_error.h"
 #include "core/bridge/doorbell.h"

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "app/commands.h"
+#include "app/commands/commands.h"
 #include "core/base/start_error.h"
 
 namespace quire::app {

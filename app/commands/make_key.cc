@@ -11,7 +11,7 @@
 
 #include "api/limits/key_file.h"
 #include "api/limits/secret.h"
-#include "app/commands.h"
+#include "app/commands/commands.h"
 #include "app/config/api_keys.h"
 #include "core/base/start_error.h"
 

@@ -33,6 +33,14 @@ struct InspectOptions {
   std::string url;  // of a running server to inspect; empty: inspect a model
 };
 
+struct ListOptions {
+  bool json = false;
+};
+
+struct RemoveOptions {
+  bool yes = false;  // without asking
+};
+
 struct BuildDatastoreOptions {
   std::vector<std::string> texts;  // files and directories
   std::string output;
@@ -47,13 +55,17 @@ struct KeyOptions {
   std::uint32_t weight = 1;
 };
 
-// `notes`: remarks on the settings for the operator, logged once at start.
+// `notes`: remarks on the settings for the operator, logged once at start. serve() downloads a MODEL given by name; the
+// other commands get its directory.
 int serve(const Config& config, const std::vector<std::string>& notes);
 int plan(const Config& config, const std::vector<std::string>& notes);  // serve --plan
 int generate(const Config& config, const GenerateOptions& options);
 int inspect(const Config& config, const InspectOptions& options);
 // Replaces this process by quire-bench; `args`: the words after `quire bench`, not parsed.
 int bench(const std::vector<std::string>& args);
+int pull(const Config& config);
+int list(const Config& config, const ListOptions& options);
+int remove(const Config& config, const RemoveOptions& options);
 int build_datastore(const Config& config, const BuildDatastoreOptions& options);
 int make_key(const KeyOptions& options);
 

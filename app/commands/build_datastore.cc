@@ -7,7 +7,7 @@
 #include <span>
 #include <system_error>
 
-#include "app/commands.h"
+#include "app/commands/commands.h"
 #include "app/drafting/datastore_texts.h"
 #include "app/model/loaded_model.h"
 #include "core/base/start_error.h"

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "app/commands.h"
+#include "app/commands/commands.h"
 #include "app/config/units.h"
 #include "app/config/version.h"
 #include "app/drafting/draft_memory.h"
