@@ -4,10 +4,17 @@ import contextlib
 import json
 import os
 import random
+import re
 import signal
+import socket
+import subprocess
+import sys
+import threading
 import time
+import urllib.parse
 
 import pytest
+from conftest import BUILD
 from fake_hub import FakeHub, Repo, blob_of
 
 NAME = "org/tiny-model"
@@ -421,13 +428,118 @@ def test_https_is_never_left_for_http(make_cache, certificate):
         assert plain.requests == []
 
 
+class Proxy:
+    """A proxy on loopback for plain requests and for tunnels; everything that it could read of a request is in `seen`."""
+
+    def __init__(self):
+        self.seen = []
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                threading.Thread(target=self.serve, args=(self.listener.accept()[0],), daemon=True).start()
+
+    def serve(self, client):
+        with contextlib.suppress(OSError), client:
+            self.pass_on(client)
+
+    def pass_on(self, client):
+        head = b""
+        while not head.endswith(b"\r\n\r\n"):
+            piece = client.recv(4096)
+            if not piece:
+                return
+            head += piece
+        self.seen.append(head.decode())
+        method, target = head.decode().split(" ")[:2]
+        place = target if method == "CONNECT" else urllib.parse.urlsplit(target).netloc
+        upstream = socket.create_connection((place.rsplit(":", 1)[0], int(place.rsplit(":", 1)[1])))
+        if method == "CONNECT":
+            client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        else:
+            upstream.sendall(head.replace(target.encode(), urllib.parse.urlsplit(target).path.encode(), 1).replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+        there = threading.Thread(target=self.copy, args=(client, upstream), daemon=True)
+        there.start()
+        self.copy(upstream, client)
+
+    @staticmethod
+    def copy(source, to):
+        with contextlib.suppress(OSError):
+            while piece := source.recv(65536):
+                to.sendall(piece)
+            to.shutdown(socket.SHUT_WR)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+
+
+def test_proxies_are_those_of_the_environment_and_a_tunnel_shows_them_no_token(make_cache, certificate):
+    with Proxy() as proxy, FakeHub({NAME: Repo(one_file(), gated=True)}, certificate=certificate, token="hf_right") as hub:
+        cache = make_cache(hub)
+        cache.more = {"SSL_CERT_FILE": str(certificate[0]), "HF_TOKEN": "hf_right", "HTTPS_PROXY": proxy.url}
+        status, _, said = cache.pull(NAME)
+        assert status == 0, said
+        assert proxy.seen and all(head.startswith("CONNECT ") and "hf_right" not in head for head in proxy.seen)
+        proxy.seen.clear()
+        cache.more |= {"NO_PROXY": "127.0.0.1,localhost"}
+        assert cache.pull(NAME)[0] == 0 and proxy.seen == []
+    with Proxy() as proxy, FakeHub({NAME: Repo(one_file())}) as hub:
+        cache = make_cache(hub, "plain")
+        cache.more = {"http_proxy": proxy.url}
+        status, _, said = cache.pull(NAME)
+        assert status == 0, said
+        assert all(head.startswith("GET http://") for head in proxy.seen)
+    cache.more = {"http_proxy": proxy.url}  # gone
+    status, _, said = cache.pull(NAME, "--attempts", 1)
+    assert status == 2 and "HTTPS_PROXY" in said
+
+
+# ---- disks
+
+def on_a_disk_of(size, folder):
+    """The beginning of a command that mounts an empty file system there, for itself alone; none where that is not allowed."""
+    mount = ["unshare", "--mount", "--map-root-user", "sh", "-c", f'mount -t tmpfs -o size={size} x "$0" && exec "$@"', folder]
+    if subprocess.run([*mount, "true"], capture_output=True).returncode != 0:
+        pytest.skip("this machine lets nobody mount a file system of its own")
+    return mount
+
+
+def test_room_on_the_disk_is_asked_for_before_weights(make_cache, tmp_path):
+    files = {**one_file(), "model.safetensors": noise(5, 3_000_000)}
+    with FakeHub({NAME: Repo(files)}) as hub:
+        cache = make_cache(hub)
+        cache.root.mkdir()
+        done = subprocess.run([*on_a_disk_of("16m", cache.root), BUILD / "pull_tool", NAME], env=cache.environment, capture_output=True, text=True)
+        assert done.returncode == 2
+        assert re.search(r"needs 66\.9 MiB more on the disk of .*, which has 1[56]\.\d MiB left: free some, or choose another directory with --download-dir", done.stderr)
+        assert hub.file_requests("model.safetensors") == []
+
+
+def test_a_disk_that_fills_up_meanwhile_is_said_and_what_arrived_is_kept(make_cache):
+    """Another program takes the room that there was."""
+    files = {**one_file(), "model.safetensors": noise(5, 9_000_000)}
+    with FakeHub({NAME: Repo(files)}) as hub:
+        cache = make_cache(hub)
+        cache.root.mkdir()
+        hub.faults = lambda _, path, *__: time.sleep(1.5) if path.endswith("model.safetensors") else None
+        script = 'cd "$1"; ("$2" "$3"; echo status $?; ls -l models--org--tiny-model/blobs models--org--tiny-model/refs) 2>&1 & sleep 0.5; head -c 90m /dev/zero > filler; wait'
+        done = subprocess.run([*on_a_disk_of("96m", cache.root), "sh", "-c", script, "sh", cache.root, BUILD / "pull_tool", NAME], env=cache.environment,
+                              capture_output=True, text=True, timeout=60)
+        assert "status 2" in done.stdout and "No space left on device; free some space and start again: what has arrived is kept" in done.stdout
+        assert ".incomplete" in done.stdout and "refs'" in done.stdout
+
+
 # ---- other programs' caches
 
 def hf(cache, code, **more):
     """Runs Python with huggingface_hub on the same cache."""
-    import subprocess
-    import sys
-
     done = subprocess.run([sys.executable, "-c", "import huggingface_hub as hf\n" + code], env={**cache.environment, "HF_HUB_DISABLE_XET": "1", **more},
                           capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
@@ -464,6 +576,25 @@ def test_huggingface_hub_goes_on_with_what_was_pulled(make_cache):
         fetched = {path.rsplit("/", 1)[1] for method, _, path, _ in hub.file_requests() if method == "GET"}
         assert not fetched & WANTED and "README.md" in fetched
         assert cache.files_of(NAME, cache.ref(NAME)) == one_file()
+
+
+def test_both_programs_download_one_model_at_once(make_cache):
+    files = {**sharded(4), "tokenizer.json": noise(8, 100_000)}
+    with FakeHub({NAME: Repo(files)}) as hub:
+        hub.slow_s = 0.03
+        cache = make_cache(hub)
+        theirs = subprocess.Popen([sys.executable, "-c", f"import huggingface_hub as hf; hf.snapshot_download('{NAME}')"],
+                                  env={**cache.environment, "HF_HUB_DISABLE_XET": "1"}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        for _ in range(1000):  # until it downloads
+            if hub.file_requests():
+                break
+            time.sleep(0.01)
+        status, _, said = cache.pull(NAME)
+        assert status == 0, said
+        assert theirs.wait(60) == 0, theirs.stderr.read()
+        theirs.stderr.close()
+        cache.expect_sound(NAME)
+        assert cache.files_of(NAME, cache.ref(NAME)) == files
 
 
 def test_blobs_in_a_store_shared_by_repositories_are_followed(make_cache):
