@@ -29,11 +29,16 @@ std::string system_text(const fs::path& path) {
              : text;
 }
 
+// The part's file has been renamed or removed by another process, although this one has its lock: a file system whose
+// locks do not reach other machines.
+struct PartLost {};
+
 // The file that grows. Its bytes so far have gone through the digest.
 class PartFile {
  public:
   PartFile(fs::path path, const RepoFile& file) : path_(std::move(path)), size_(file.size), digest_(file.blob, size_) {
-    file_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    make_directories(path_.parent_path());
+    file_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (file_ < 0) throw StartError(system_text(path_));
   }
   PartFile(const PartFile&) = delete;
@@ -60,6 +65,7 @@ class PartFile {
   }
 
   void begin_anew() {
+    expect_own();
     if (::ftruncate(file_, 0) != 0) throw StartError(system_text(path_));
     length_ = 0;
     digest_.restart();
@@ -89,11 +95,20 @@ class PartFile {
   void finish(const fs::path& blob) {
     std::error_code error;
     if (::fdatasync(file_) != 0) throw StartError(system_text(path_));
+    expect_own();
     fs::rename(path_, blob, error);
     if (error) throw StartError(fmt::format("{}: {}", blob.string(), error.message()));
   }
 
  private:
+  void expect_own() const {
+    struct stat own {};
+    struct stat named {};
+    const bool same = ::fstat(file_, &own) == 0 && ::stat(path_.c_str(), &named) == 0 && own.st_ino == named.st_ino &&
+                      own.st_dev == named.st_dev;
+    if (!same) throw PartLost();
+  }
+
   const fs::path path_;
   const std::uint64_t size_;
   int file_ = -1;
@@ -126,13 +141,11 @@ class PartSink final : public Sink {
       return refuse(part_.fault());
     }
     progress_.receive(index_, piece.size());
-    has_taken_ = true;
     return true;
   }
 
   const std::string& fault() const { return fault_; }
   bool is_of_disk() const { return is_of_disk_; }
-  bool has_taken() const { return has_taken_; }
 
  private:
   bool refuse(std::string fault) {
@@ -146,7 +159,6 @@ class PartSink final : public Sink {
   const std::size_t index_;
   std::string fault_;
   bool is_of_disk_ = false;
-  bool has_taken_ = false;
 };
 
 fs::path part_of(const RepoCache& cache, const RepoFile& file) {
@@ -162,6 +174,7 @@ fs::path part_of_its_own(const RepoCache& cache, const RepoFile& file) {
 std::optional<Failure> complete(PartFile& part, const BlobJob& job, const Settings& settings, Client& client,
                                 Progress& progress, const std::stop_token& stop) {
   Retries retries(settings, stop, settings.max_attempts);
+  std::uint64_t most = part.length();  // a server without ranges sends the same bytes again and again
   while (part.length() < job.file.size) {
     PartSink sink(part, job.file, progress, job.index);
     Got<Answer> got = client.fetch(job.name, job.commit, job.file, part.length(), sink);
@@ -170,7 +183,8 @@ std::optional<Failure> complete(PartFile& part, const BlobJob& job, const Settin
       got = Failure{fmt::format("{}: {}", log_safe(job.file.path), sink.fault()), true};
       part.begin_anew();
       progress.set(job.index, Progress::State::kRunning, 0);
-    } else if (sink.has_taken()) {
+    } else if (part.length() > most) {
+      most = part.length();
       retries.begin_anew();
     }
     if (std::holds_alternative<Answer>(got)) {
@@ -198,7 +212,7 @@ std::optional<Failure> download(const BlobJob& job, const fs::path& path, const 
     if (stop.stop_requested()) return Failure{.message = "interrupted", .cancelled = true};
     if (part.is_right()) break;
     part.begin_anew();
-    if (was_whole) continue;  // an earlier try's bytes
+    if (was_whole && job.file.size > 0 && wrong == 0) continue;  // an earlier try's bytes
     if (wrong + 1 >= kMaxWrong) {
       return Failure{fmt::format(
           "{}: what arrives has another hash than {} says ({}…): something on the way changes it, or the mirror is "
@@ -221,10 +235,18 @@ std::uint64_t bytes_of_earlier_try(const RepoCache& cache, const RepoFile& file)
 std::optional<Failure> download_blob(const BlobJob& job, bool is_locked, const RepoCache& cache,
                                      const Settings& settings, Client& client, Progress& progress,
                                      const std::stop_token& stop) {
-  const fs::path path = is_locked ? part_of(cache, job.file) : part_of_its_own(cache, job.file);
-  std::optional<Failure> failure = download(job, path, cache.blob(job.file), settings, client, progress, stop);
+  const auto run = [&](const fs::path& path) {
+    return download(job, path, cache.blob(job.file), settings, client, progress, stop);
+  };
+  try {
+    if (is_locked) return run(part_of(cache, job.file));
+  } catch (const PartLost&) {
+    if (cache.has_blob(job.file)) return std::nullopt;
+  }
+  const fs::path own = part_of_its_own(cache, job.file);
+  std::optional<Failure> failure = run(own);
   std::error_code ignored;
-  if (failure && !is_locked) fs::remove(path, ignored);
+  if (failure) fs::remove(own, ignored);
   return failure;
 }
 

@@ -50,10 +50,10 @@ namespace {
                                error.message()));
 }
 
-// A name beside `path` that nobody else has.
-fs::path beside(const fs::path& path) {
+// A name in the repository's directory, where readers look for nothing, that nobody else has.
+fs::path unnamed_in(const fs::path& directory) {
   static std::atomic<unsigned> count{0};
-  return path.parent_path() / fmt::format(".{}.{}.{}", path.filename().string(), getpid(), ++count);
+  return directory / fmt::format(".new.{}.{}", getpid(), ++count);
 }
 
 // Renames `made` to `path`, or removes it and throws.
@@ -66,9 +66,9 @@ void put(const fs::path& made, const fs::path& path) {
   throw_for(path, error);
 }
 
-void write_file(const fs::path& path, const std::string& text) {
+void write_file(const fs::path& directory, const fs::path& path, const std::string& text) {
   make_directories(path.parent_path());
-  const fs::path made = beside(path);
+  const fs::path made = unnamed_in(directory);
   std::ofstream stream(made, std::ios::binary);
   stream << text;
   stream.close();
@@ -164,18 +164,19 @@ void RepoCache::link(const std::string& commit, const RepoFile& file) const {
   const fs::path target = blob(file).lexically_relative(path.parent_path());
   std::error_code error;
   make_directories(path.parent_path());
-  const fs::path made = beside(path);
+  const fs::path made = unnamed_in(directory_);
   fs::create_symlink(target, made, error);
   if (error) throw_for(path, error);
   put(made, path);
 }
 
 void RepoCache::note_absent(const std::string& commit, const std::string& path) const {
-  if (!is_absent(commit, path)) write_file(directory_ / ".no_exist" / commit / path, "");
+  if (!is_absent(commit, path)) write_file(directory_, directory_ / ".no_exist" / commit / path, "");
 }
 
 void RepoCache::write_ref(const std::string& revision, const std::string& commit) const {
-  if (revision != commit && commit_of(revision) != commit) write_file(directory_ / "refs" / revision, commit);
+  if (revision != commit && commit_of(revision) != commit)
+    write_file(directory_, directory_ / "refs" / revision, commit);
 }
 
 std::vector<std::string> repos_in(const fs::path& root) {

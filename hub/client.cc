@@ -15,7 +15,9 @@ namespace quire::hub {
 namespace {
 
 constexpr std::uint64_t kMaxAnswerBytes = 64u << 20;
-constexpr std::size_t kMaxFiles = 100'000;
+constexpr std::size_t kMaxEntries = 100'000;                 // files and directories
+constexpr std::size_t kLeastEntriesOfPage = 100;             // that a page counts as: pages end, too
+constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 50;  // of a repository
 constexpr std::size_t kMaxJsonDepth = 32;
 constexpr const char* kTokens = "https://huggingface.co/settings/tokens";
 
@@ -69,12 +71,12 @@ std::string next_page(const std::string& link) {
   return {};
 }
 
-// An entry of a page of the tree, if it is a file; a text if it is none that may be written.
+// An entry of a page of the tree, if it is a file that may be written; a text if it is broken.
 std::variant<std::optional<RepoFile>, std::string> file_of(const json::Value& entry) {
   if (text_of(member(entry, "type")) != "file") return std::nullopt;
   RepoFile file;
   file.path = text_of(member(entry, "path"));
-  if (!is_safe_path(file.path)) return fmt::format("a file is called '{}'", log_safe(file.path));
+  if (!is_safe_path(file.path)) return std::nullopt;
   const json::Value* lfs = member(entry, "lfs");
   const bool has_lfs = lfs != nullptr && lfs->is_object();
   const json::Value& source = has_lfs ? *lfs : entry;
@@ -146,8 +148,13 @@ Got<Listing> Client::list(const ModelName& name, int max_attempts) {
   Listing listing;
   listing.commit = about ? text_of(member(*about, "sha")) : "";
   if (!is_commit(listing.commit)) return strange(settings_.endpoint, "its answer for a revision names no commit");
+  if (is_commit(name.revision) && name.revision != listing.commit) {
+    return strange(settings_.endpoint, "it names another commit than the one that was asked for");
+  }
 
   std::string page = api + "/tree/" + listing.commit + "?recursive=true&expand=false";
+  std::size_t num_entries = 0;
+  std::uint64_t bytes = 0;
   while (!page.empty()) {
     got = get(page, name, max_attempts);
     if (const auto* failure = std::get_if<Failure>(&got)) return *failure;
@@ -157,16 +164,22 @@ Got<Listing> Client::list(const ModelName& name, int max_attempts) {
     for (const json::Value& entry : tree->get_array()) {
       auto file = file_of(entry);
       if (const auto* fault = std::get_if<std::string>(&file)) return strange(settings_.endpoint, *fault);
-      if (auto& good = std::get<0>(file)) listing.files.push_back(std::move(*good));
+      auto& good = std::get<0>(file);
+      if (!good) continue;
+      bytes += std::min(good->size, kMaxBytes + 1);
+      listing.files.push_back(std::move(*good));
     }
-    if (listing.files.size() > kMaxFiles) {
-      return Failure{fmt::format("{} has more than {} files", name.repo, kMaxFiles)};
+    num_entries += std::max<std::size_t>(tree->get_array().size(), kLeastEntriesOfPage);
+    if (num_entries > kMaxEntries || bytes > kMaxBytes) {
+      return Failure{fmt::format("{} has more than {} files, or files of more than {} TiB", name.repo, kMaxEntries,
+                                 kMaxBytes >> 40)};
     }
     const bool is_empty = tree->get_array().empty();
     page = next_page(answer.field("link"));
     if (page.empty()) break;
     if (is_empty || origin_of(page) != origin_of(settings_.endpoint)) {
-      return strange(settings_.endpoint, "the next page of its list is " + log_safe(page));
+      return strange(settings_.endpoint,
+                     "the next page of its list is elsewhere, at " + log_safe(origin_of(page).text()));
     }
   }
   std::ranges::sort(listing.files, {}, &RepoFile::path);

@@ -25,7 +25,9 @@ bool FileLock::take(const std::stop_token& stop, const std::function<void()>& on
   constexpr mode_t kForTheGroup = 0664;
   bool waits = false;
   while (!stop.stop_requested()) {
-    const int file = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kForTheGroup);
+    int file = ::open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, kForTheGroup);
+    const bool is_new = file >= 0;
+    if (file < 0 && errno == EEXIST) file = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kForTheGroup);
     if (file < 0) {
       throw StartError(path_.string() + ": " + std::generic_category().message(errno) +
                        "; --download-dir or HF_HUB_CACHE chooses another place for models");
@@ -45,7 +47,11 @@ bool FileLock::take(const std::stop_token& stop, const std::function<void()>& on
     }
     const int error = errno;
     ::close(file);
-    if (error != EWOULDBLOCK && error != EINTR) return true;  // no locks here: is_locked() says so
+    if (error != EWOULDBLOCK && error != EINTR) {  // no locks here: is_locked() says so
+      // Other programs take the file itself for the lock where there are no others.
+      if (is_new) ::unlink(path_.c_str());
+      return true;
+    }
     if (!std::exchange(waits, true)) on_wait();
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }

@@ -184,12 +184,14 @@ Result<std::vector<std::string>> shards_of(std::string_view index) {
   bool is_good = map != nullptr && map->is_object();
   if (is_good) {
     for (const auto& [tensor, file] : map->get_object()) {
-      is_good = is_good && file.is_string() && is_safe_path(file.get_string());
+      is_good =
+          is_good && file.is_string() && is_safe_path(file.get_string()) && file.get_string().ends_with(".safetensors");
       if (is_good) names.insert(file.get_string());
     }
   }
   if (!is_good || names.empty()) {
-    return Error{Code::kInvalidArgument, fmt::format("{} names no files of weights", kIndexFile), "", 0, nullptr};
+    return Error{Code::kInvalidArgument, fmt::format("{} does not name the safetensors of its weights", kIndexFile), "",
+                 0, nullptr};
   }
   return std::vector<std::string>(names.begin(), names.end());
 }

@@ -3,6 +3,7 @@
 // Thread  any.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <mutex>
 #include <string>
@@ -25,7 +26,9 @@ class Progress {
     std::uint64_t size = 0;
     std::uint64_t received = 0;  // bytes that came over the network since the start
 
-    double fraction() const { return size == 0 ? 0.0 : static_cast<double>(on_disk) / static_cast<double>(size); }
+    double fraction() const {  // 0..1
+      return size == 0 ? 0.0 : std::min(1.0, static_cast<double>(on_disk) / static_cast<double>(size));
+    }
   };
 
   // Returns the file's index. Files that are whole on disk are added with all their bytes.

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
+#include <iterator>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -22,7 +24,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t kSpared = 64u << 20;  // of the disk, for everybody else
+constexpr std::uint64_t kSpared = 64u << 20;             // of the disk, for everybody else
+constexpr std::uint64_t kMaxSettingsBytes = 256u << 20;  // of one file
+constexpr int kMaxRounds = 3;                            // of downloads, if another process removes what arrived
 
 std::string size_text(std::uint64_t bytes) {
   return bytes >= 1u << 30 ? fmt::format("{:.1f} GiB", static_cast<double>(bytes) / (1u << 30))
@@ -49,20 +53,26 @@ class Pull {
     list();
     const Result<NeededFiles> needed = needed_files(name_, paths_of(listing_));
     if (!needed) throw StartError(needed.error().message);
+    const std::vector<const RepoFile*> settings = files_of(needed->settings);
     std::vector<const RepoFile*> weights = files_of(needed->weights);
-    progress_.expect(bytes_of(weights));
-    make_directories(cache_.directory() / "blobs");
-    make_directories(cache_.lock_of(listing_.files.front().blob).parent_path());
-
-    download(files_of(needed->settings));
+    for (const RepoFile* file : settings) {
+      if (file->size <= kMaxSettingsBytes) continue;
+      throw StartError(fmt::format("{}: {} has {}; at most {} are read", name_.text(), file->path,
+                                   size_text(file->size), size_text(kMaxSettingsBytes)));
+    }
+    progress_.expect(weights.empty() ? bytes_of_shards() : bytes_of(weights));
+    make_directories(cache_.directory());
+    expect_room(settings, 0);
+    download(settings);
     note_absent();
     if (name_.quant.empty()) {
       if (check) check(cache_.snapshot(listing_.commit));
       if (needed->weights.empty()) weights = files_of(indexed_shards());
     }
-    expect_room(weights);
+    expect_room(weights, kSpared);
     progress_.expect(0);
     download(weights);
+    complete(settings, weights);
     cache_.write_ref(name_.revision, listing_.commit);
     return {name_.quant.empty() ? cache_.snapshot(listing_.commit)
                                 : cache_.snapshot(listing_.commit) / weights.front()->path,
@@ -97,6 +107,31 @@ class Pull {
     return *shards;
   }
 
+  // Until the index is here: what it will name.
+  std::uint64_t bytes_of_shards() const {
+    std::uint64_t bytes = 0;
+    for (const RepoFile& file : listing_.files) {
+      if (file.path.starts_with("model-") && file.path.ends_with(".safetensors")) bytes += file.size;
+    }
+    return bytes;
+  }
+
+  // Another process may have removed the revision meanwhile.
+  void complete(const std::vector<const RepoFile*>& settings, const std::vector<const RepoFile*>& weights) {
+    std::vector<const RepoFile*> all = settings;
+    all.insert(all.end(), weights.begin(), weights.end());
+    for (int round = 1;; ++round) {
+      std::vector<const RepoFile*> missing;
+      std::ranges::copy_if(all, std::back_inserter(missing), [&](const RepoFile* file) { return !has(*file); });
+      if (missing.empty()) return;
+      if (round == kMaxRounds) {
+        throw StartError(name_.text() + ": another process removes it meanwhile (`quire rm`?); start again after that");
+      }
+      download(missing);
+    }
+  }
+  bool has(const RepoFile& file) const { return cache_.has_blob(file) && cache_.has_link(listing_.commit, file); }
+
   static std::uint64_t bytes_of(const std::vector<const RepoFile*>& files) {
     std::uint64_t bytes = 0;
     for (const RepoFile* file : files) bytes += file->size;
@@ -110,18 +145,18 @@ class Pull {
     }
   }
 
-  void expect_room(const std::vector<const RepoFile*>& files) const {
+  void expect_room(const std::vector<const RepoFile*>& files, std::uint64_t spared) const {
     std::uint64_t missing = 0;
     for (const RepoFile* file : files) {
       if (!cache_.has_blob(*file)) missing += file->size - bytes_of_earlier_try(cache_, *file);
     }
     std::error_code error;
     const fs::space_info space = fs::space(cache_.directory(), error);
-    if (error || missing == 0 || space.available >= missing + kSpared) return;
+    if (error || missing == 0 || space.available >= missing + spared) return;
     throw StartError(fmt::format(
         "{} needs {} more on the disk of {}, which has {} left: free some, or choose another directory with "
         "--download-dir or HF_HUB_CACHE",
-        name_.text(), size_text(missing + kSpared), settings_.cache.string(), size_text(space.available)));
+        name_.text(), size_text(missing + spared), settings_.cache.string(), size_text(space.available)));
   }
 
   void download(const std::vector<const RepoFile*>& files) {
@@ -146,7 +181,7 @@ class Pull {
             failed.request_stop();
           }
         }
-      } catch (const StartError& error) {
+      } catch (const std::exception& error) {
         const std::scoped_lock lock(mutex);
         if (!first) first = Failure{error.what()};
         failed.request_stop();
@@ -164,7 +199,8 @@ class Pull {
   // Blob and link under one lock: whoever removes a revision sees both or neither.
   std::optional<Failure> download_one(const RepoFile& file, std::size_t index, Client& client,
                                       const std::stop_token& stop) const {
-    if (!cache_.has_blob(file) || !cache_.has_link(listing_.commit, file)) {
+    if (!has(file)) {
+      make_directories(cache_.lock_of(file.blob).parent_path());
       FileLock lock(cache_.lock_of(file.blob));
       const auto on_wait = [&] { log_info("hub_wait", "another process downloads {}", log_safe(file.path)); };
       if (!lock.take(stop, on_wait)) return Failure{.message = "interrupted", .cancelled = true};
@@ -189,6 +225,7 @@ class Pull {
 };
 
 // The weights of a snapshot, by what it has on disk; empty: they are not all there.
+// Without an index only a reference, which is written last, or another program's list says which those are.
 std::vector<std::string> weights_on_disk(const RepoCache& cache, const std::string& commit) {
   if (cache.has(commit, "model.safetensors")) return {"model.safetensors"};
   std::vector<std::string> files;
@@ -199,6 +236,9 @@ std::vector<std::string> weights_on_disk(const RepoCache& cache, const std::stri
     }
     return files;
   }
+  const auto named = cache.refs();
+  const bool is_named = std::ranges::find(named, commit, &std::pair<std::string, std::string>::second) != named.end();
+  if (!is_named && !cache.listed(commit)) return files;
   std::error_code error;
   for (fs::directory_iterator entry(cache.snapshot(commit), error), end; !error && entry != end;
        entry.increment(error)) {

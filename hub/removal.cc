@@ -136,8 +136,8 @@ void remove_revision(const fs::path& root, const CachedRevision& revision) {
   for (const fs::path& blob : blobs) {
     FileLock lock(cache.lock_of(blob.filename().string()));
     lock.take(std::stop_token(), [&] { log_info("hub_wait", "another process uses {}", blob.string()); });
-    // Another process may have linked it since.
-    if (!blobs_in_use(root, revision.snapshot).contains(blob)) remove_whole(blob);
+    // Another process may have linked it since, in the same snapshot, too.
+    if (!blobs_in_use(root, {}).contains(blob)) remove_whole(blob);
   }
   if (!cache.commits().empty() || has_blobs_in_use(root, cache)) return;
   for_files(cache.directory() / "blobs", [&](const fs::path& file) {  // of interrupted downloads
@@ -145,7 +145,12 @@ void remove_revision(const fs::path& root, const CachedRevision& revision) {
     lock.take(std::stop_token(), [&] { log_info("hub_wait", "another process uses {}", file.string()); });
     if (cache.commits().empty()) remove_whole(file);
   });
-  if (cache.commits().empty()) remove_whole(cache.directory());
+  for (const char* notes : {"refs", ".no_exist", "trees"}) {
+    if (cache.commits().empty()) remove_whole(cache.directory() / notes);
+  }
+  // Directories in which another process has begun something are no longer empty, and stay.
+  std::error_code ignored;
+  for (const char* part : {"blobs", "snapshots", ""}) fs::remove(cache.directory() / part, ignored);
 }
 
 }  // namespace quire::hub

@@ -1,6 +1,8 @@
 #include "hub/settings.h"
 
 #include <fmt/format.h>
+#include <pwd.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
@@ -8,6 +10,7 @@
 #include <cstring>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "core/base/log.h"
 #include "core/base/start_error.h"
@@ -37,14 +40,24 @@ class Environment {
     return value == "1" || value == "ON" || value == "YES" || value == "TRUE";
   }
 
-  // "~" and "~/x" are in HOME.
+  // "~" and "~/x" are in HOME; empty: there is no such directory.
   fs::path path(std::string value) const {
-    const std::string home = get("HOME");
-    if (value == "~" || value.starts_with("~/")) value = (home.empty() ? "." : home) + value.substr(1);
-    return value;
+    if (value != "~" && !value.starts_with("~/")) return value;
+    const std::string directory = home();
+    return directory.empty() ? fs::path() : fs::path(directory + value.substr(1));
   }
 
  private:
+  // HOME, or the directory of the user that the process runs as.
+  std::string home() const {
+    if (std::string home = get("HOME"); !home.empty()) return home;
+    passwd entry{};
+    passwd* found = nullptr;
+    std::vector<char> space(1 << 16);
+    const bool is_known = getpwuid_r(getuid(), &entry, space.data(), space.size(), &found) == 0 && found != nullptr;
+    return is_known ? found->pw_dir : "";
+  }
+
   std::string get(const char* name) const {
     const std::size_t length = std::strlen(name);
     for (const char* const* one = variables_; one != nullptr && *one != nullptr; ++one) {
@@ -59,7 +72,8 @@ class Environment {
 fs::path home_of_hub(const Environment& environment) {
   if (const std::string home = environment.first("HF_HOME"); !home.empty()) return environment.path(home);
   const std::string caches = environment.first("XDG_CACHE_HOME");
-  return environment.path(caches.empty() ? "~/.cache" : caches) / "huggingface";
+  const fs::path directory = environment.path(caches.empty() ? "~/.cache" : caches);
+  return directory.empty() ? directory : directory / "huggingface";
 }
 
 std::string trimmed(std::string text) {
@@ -125,7 +139,10 @@ Settings read_settings(const char* const* variables, const std::string& cache, b
   settings.allows_http = allows_http;
   settings.offline = environment.is_true("HF_HUB_OFFLINE") || environment.is_true("TRANSFORMERS_OFFLINE");
   const std::string given = cache.empty() ? environment.first("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE") : cache;
-  settings.cache = given.empty() ? home / "hub" : environment.path(given);
+  settings.cache = !given.empty() ? environment.path(given) : home.empty() ? home : home / "hub";
+  if (settings.cache.empty()) {
+    throw StartError("HOME is not set: set HF_HOME to a directory for models, or give --download-dir");
+  }
   settings.ca_file = environment.first("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE");
   read_token(environment, home, settings);
   if (std::string endpoint = environment.first("HF_ENDPOINT"); !endpoint.empty()) {
@@ -134,8 +151,9 @@ Settings read_settings(const char* const* variables, const std::string& cache, b
   }
   const Origin origin = origin_of(settings.endpoint);
   if (origin.scheme.empty() || settings.endpoint.find_first_of("?# ") != settings.endpoint.npos) {
-    throw StartError(fmt::format("HF_ENDPOINT '{}': expected a URL, for example https://huggingface.co",
-                                 log_safe(settings.endpoint)));
+    const bool may_have_password = settings.endpoint.find('@') != settings.endpoint.npos;
+    throw StartError(fmt::format("HF_ENDPOINT{}: expected a URL without a user, for example https://huggingface.co",
+                                 may_have_password ? "" : " '" + log_safe(settings.endpoint) + "'"));
   }
   if (origin.scheme == "http" && !origin.is_loopback() && !allows_http) {
     throw StartError(fmt::format(

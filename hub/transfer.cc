@@ -17,6 +17,7 @@ namespace {
 constexpr int kMaxRedirects = 10;
 constexpr std::uint64_t kMaxFieldBytes = 64 << 10;
 constexpr std::uint64_t kMaxMessageBytes = 16 << 10;  // of the body of an error
+constexpr long kMaxTextSeconds = 300;                 // for an answer that is no file
 
 bool is_redirect(int status) {
   return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
@@ -142,11 +143,11 @@ class Transfer::Request {
       }
       return sink_->take(std::as_bytes(std::span(piece))) || end_by_sink();
     }
-    const std::uint64_t most = sink_ != nullptr || is_redirect(answer.status) ? kMaxMessageBytes : max_bytes_;
+    const std::uint64_t most = answer.status == 200 ? max_bytes_ : kMaxMessageBytes;
     const std::size_t taken =
         std::min<std::uint64_t>(piece.size(), most - std::min<std::uint64_t>(most, answer.body.size()));
     answer.body.append(piece.substr(0, taken));
-    is_too_long = taken < piece.size() && answer.status == 200;
+    is_too_long = taken < piece.size();
     return !is_too_long;
   }
 
@@ -180,10 +181,12 @@ Got<Answer> Transfer::get_file(const std::string& url, std::uint64_t offset, Sin
 Got<Answer> Transfer::run(std::string url, std::uint64_t max_bytes, std::uint64_t offset, Sink* sink) {
   for (int hop = 0; hop <= kMaxRedirects; ++hop) {
     const Origin to = origin_of(url);
-    const bool allows_http = settings_.allows_http || (endpoint_.is_loopback() && to.is_loopback());
+    const bool allows_http =
+        endpoint_.scheme == "http" && (settings_.allows_http || (endpoint_.is_loopback() && to.is_loopback()));
     if (to.scheme.empty() || (to.scheme == "http" && !allows_http)) {
       return Failure{fmt::format("{} leads to {}, and only https is followed; --allow-http-hub allows plain HTTP",
-                                 settings_.endpoint, log_safe(url))};
+                                 settings_.endpoint,
+                                 log_safe(to.scheme.empty() ? "another kind of address" : to.text()))};
     }
     Request request(stop_, max_bytes, sink);
     FieldList fields;
@@ -196,6 +199,10 @@ Got<Answer> Transfer::run(std::string url, std::uint64_t max_bytes, std::uint64_
     set(CURLOPT_USERAGENT, "quire");
     set(CURLOPT_ERRORBUFFER, detail);
     set(CURLOPT_NOSIGNAL, 1L);
+    set(CURLOPT_QUICK_EXIT, 1L);  // without waiting for a name's lookup
+    // A proxy would see the token that plain HTTP sends to this machine.
+    if (to.is_loopback()) set(CURLOPT_NOPROXY, "*");
+    if (sink == nullptr) set(CURLOPT_TIMEOUT, kMaxTextSeconds);
     set(CURLOPT_FOLLOWLOCATION, 0L);  // by this loop, which decides where the token goes
     set(CURLOPT_NETRC, static_cast<long>(CURL_NETRC_IGNORED));
     set(CURLOPT_PROTOCOLS_STR, allows_http ? "https,http" : "https");
@@ -222,10 +229,10 @@ Got<Answer> Transfer::run(std::string url, std::uint64_t max_bytes, std::uint64_
     const CURLcode code = curl_easy_perform(handle_);
     if (stop_.stop_requested()) return Failure{.message = "interrupted", .cancelled = true};
     if (request.sink_ended) return Failure{};
-    if (request.is_too_long) {
+    if (request.is_too_long && request.answer.status == 200) {
       return Failure{fmt::format("{} answered more than {} bytes", log_safe(to.host), max_bytes)};
     }
-    if (code != CURLE_OK) return failure_of(code, detail, settings_, to);
+    if (code != CURLE_OK && !request.is_too_long) return failure_of(code, detail, settings_, to);
     if (!is_redirect(request.answer.status)) return std::move(request.answer);
     char* next = nullptr;
     curl_easy_getinfo(handle_, CURLINFO_REDIRECT_URL, &next);

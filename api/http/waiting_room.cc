@@ -30,7 +30,7 @@ namespace {
 namespace asio = boost::asio;
 
 constexpr int kSendBuffer = 64 << 10;
-constexpr std::size_t kMaxConnections = 256;  // one more is closed
+constexpr std::size_t kMaxConnections = 256;  // of each socket; one more is closed
 constexpr int kRetryAfter = 1;                // seconds
 constexpr auto kPauseBetweenTries = std::chrono::milliseconds(100);
 constexpr auto kGrace = std::chrono::milliseconds(500);  // for answers that have begun
@@ -41,8 +41,12 @@ std::string_view target_path(std::string_view head) {
   const std::string_view line = head.substr(0, head.find('\r'));
   const std::size_t blank = line.find(' ');
   if (blank == line.npos) return {};
-  const std::string_view rest = line.substr(blank + 1);
-  return rest.substr(0, rest.find_first_of(" ?"));
+  std::string_view target = line.substr(blank + 1);
+  target = target.substr(0, target.find_first_of(" ?"));
+  if (target.starts_with('/')) return target;
+  const std::size_t host = target.find("://");  // the absolute form
+  const std::size_t slash = host == target.npos ? host : target.find('/', host + 3);
+  return slash == target.npos ? std::string_view() : target.substr(slash);
 }
 
 }  // namespace
@@ -58,8 +62,8 @@ class WaitingRoom::State {
       admins_.emplace(context_, Place{config.admin_host, *config.admin_port, "--admin-host", "--admin-port"});
       admins_->bind();
     }
-    accept_from(clients_, tls_);
-    if (admins_) accept_from(*admins_, nullptr);
+    accept_from(clients_, tls_, num_clients_);
+    if (admins_) accept_from(*admins_, nullptr, num_admins_);
     runner_ = std::make_unique<concurrent::WorkerPool>(1, std::numeric_limits<std::size_t>::max());
     runner_->post(0, [this] { context_.run(); });
   }
@@ -90,13 +94,13 @@ class WaitingRoom::State {
   }
 
  private:
-  void accept_from(ListeningSocket& socket, const std::shared_ptr<const TlsContext>& tls) {
-    asio::co_spawn(context_, accept(socket, tls), [](const std::exception_ptr& failure) {
+  void accept_from(ListeningSocket& socket, const std::shared_ptr<const TlsContext>& tls, std::size_t& count) {
+    asio::co_spawn(context_, accept(socket, tls, count), [](const std::exception_ptr& failure) {
       if (failure) log_error("listener_failed", "no probe is answered until the model is loaded");
     });
   }
 
-  asio::awaitable<void> accept(ListeningSocket& socket, std::shared_ptr<const TlsContext> tls) {
+  asio::awaitable<void> accept(ListeningSocket& socket, std::shared_ptr<const TlsContext> tls, std::size_t& count) {
     asio::steady_timer pause(context_);
     while (!has_left_) {
       auto accepted = co_await socket.acceptor().async_accept(kAwait);
@@ -104,12 +108,13 @@ class WaitingRoom::State {
         if (error == asio::error::operation_aborted) co_return;
         pause.expires_after(kPauseBetweenTries);
         co_await pause.async_wait(kAwait);
-      } else if (num_connections_ < kMaxConnections) {
-        ++num_connections_;
-        asio::co_spawn(context_, attend(std::move(std::get<1>(accepted)), tls), [this](const std::exception_ptr&) {
-          --num_connections_;
-          end_if_empty();
-        });
+      } else if (count < kMaxConnections) {
+        ++count;
+        asio::co_spawn(context_, attend(std::move(std::get<1>(accepted)), tls),
+                       [this, &count](const std::exception_ptr&) {
+                         --count;
+                         end_if_empty();
+                       });
       }
     }
   }
@@ -167,7 +172,7 @@ class WaitingRoom::State {
   }
 
   void end_if_empty() {
-    if (has_left_ && num_connections_ == 0) context_.stop();
+    if (has_left_ && num_clients_ + num_admins_ == 0) context_.stop();
   }
 
   const ConnectionLimits limits_;
@@ -177,7 +182,8 @@ class WaitingRoom::State {
   const std::shared_ptr<const TlsContext> tls_;
   std::uint16_t port_ = 0;
   asio::steady_timer grace_{context_};
-  std::size_t num_connections_ = 0;
+  std::size_t num_clients_ = 0;  // connections of each socket, so that neither keeps the other from being answered
+  std::size_t num_admins_ = 0;
   bool has_left_ = false;
   std::string status_ = "loading";
   std::optional<double> progress_;

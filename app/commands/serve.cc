@@ -235,24 +235,41 @@ std::unique_ptr<KvEventPublisher> publish_kv_events(const Config& config, Instan
   return publisher;
 }
 
-// Downloads models that are given by name. A signal ends that, and the process.
-Config with_snapshots(const Config& config, Signals& signals, api::http::WaitingRoom& waiting_room) {
-  std::stop_source stop;
-  std::atomic<int> signal{0};
-  signals.on_first([&](int number) {
-    signal.store(number);
-    stop.request_stop();
-  });
-  try {
-    Config out = with_local_models(config, stop.get_token(),
-                                   [&](double fraction) { waiting_room.show("downloading", fraction); });
-    signals.on_first(nullptr);
-    return out;
-  } catch (const hub::PullStopped&) {
-    log_warn("ended_by_signal", "signal={} the next start goes on with the download", signal.load());
-    flush_log();
-    _exit(128 + signal.load());
+// Ends a download at the first signal. No callback outlives the object.
+class StopAtSignal {
+ public:
+  explicit StopAtSignal(Signals& signals) : signals_(signals) {
+    signals_.on_first([this](int number) {
+      signal_.store(number);
+      stop_.request_stop();
+    });
   }
+  ~StopAtSignal() { signals_.on_first(nullptr); }
+  StopAtSignal(const StopAtSignal&) = delete;
+  StopAtSignal& operator=(const StopAtSignal&) = delete;
+
+  std::stop_token token() const { return stop_.get_token(); }
+  int signal() const { return signal_.load(); }  // 0: none came
+
+ private:
+  Signals& signals_;
+  std::stop_source stop_;
+  std::atomic<int> signal_{0};
+};
+
+// Downloads models that are given by name. nullopt: a signal ended that; `signal` is its number.
+std::optional<Config> with_snapshots(const Config& config, Signals& signals, api::http::WaitingRoom& waiting_room,
+                                     int& signal) {
+  const StopAtSignal stop(signals);
+  std::optional<Config> out;
+  try {
+    out = with_local_models(config, stop.token(), [&](double fraction) { waiting_room.show("downloading", fraction); });
+  } catch (const hub::PullStopped&) {
+    log_warn("ended_by_signal", "signal={} the next start goes on with the download", stop.signal());
+  }
+  signal = stop.signal();
+  if (signal != 0) out.reset();
+  return out;
 }
 
 // A URL that works from this machine.
@@ -290,10 +307,12 @@ int serve(const Config& given, const std::vector<std::string>& notes) {
   const auto started = std::chrono::steady_clock::now();
   std::signal(SIGPIPE, SIG_IGN);
   ApiKeys keys(given.api_key_file, given.api_key);
-  // SIGHUP must not end the process while the model loads, either. The certificate is not read before that.
+  // SIGHUP must not end the process while the model loads, either. The certificate is read again once it is served.
+  std::atomic<bool> reload_asked{false};
   std::function<void()> read_again;
   if (keys.table() != nullptr || !given.tls_cert.empty()) {
-    read_again = [&keys] {
+    read_again = [&keys, &reload_asked] {
+      reload_asked.store(true);
       if (keys.table() != nullptr) keys.reload();
     };
   }
@@ -308,7 +327,10 @@ int serve(const Config& given, const std::vector<std::string>& notes) {
 
   const api::http::ServerConfig its_server = server_config(given);
   api::http::WaitingRoom waiting_room(its_server);
-  const Config config = with_snapshots(given, signals, waiting_room);
+  int ended_by = 0;
+  const std::optional<Config> local = with_snapshots(given, signals, waiting_room, ended_by);
+  if (!local) return 128 + ended_by;
+  const Config& config = *local;
   waiting_room.show("loading");
   const auto files = open_model(config.model).files;
   std::shared_ptr<const api::chat::ChatModel> chat = load_chat_model(config, *files);
@@ -346,6 +368,7 @@ int serve(const Config& given, const std::vector<std::string>& notes) {
       if (keys.table() != nullptr) keys.reload();
       renew_tls(config, server);
     });
+    if (reload_asked.load()) renew_tls(config, server);
   }
   server.set_ready(true);
   say_ready(config, instance, server, keys.table() != nullptr, std::chrono::steady_clock::now() - started);

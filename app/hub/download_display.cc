@@ -22,12 +22,22 @@ constexpr std::size_t kMaxFiles = 8;  // under way, each with a line
 
 std::size_t width_of_terminal() {
   winsize size{};
-  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 20 ? size.ws_col : 80;
+  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
+// At most width - 1 bytes, without a part of a character.
 std::string cut(std::string line, std::size_t width) {
-  if (line.size() >= width) line.resize(width - 1);
+  if (line.size() < width) return line;
+  std::size_t end = width - 1;
+  while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xc0) == 0x80) --end;
+  line.resize(end);
   return line;
+}
+
+std::size_t files_on_terminal() {
+  winsize size{};
+  const bool is_known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 2;
+  return is_known ? std::min<std::size_t>(kMaxFiles, size.ws_row - 2u) : kMaxFiles;
 }
 
 double rate_of(const hub::Progress::View& view, Duration took) {
@@ -95,6 +105,7 @@ void DownloadDisplay::run() {
 
 void DownloadDisplay::draw(const hub::Progress::View& view) {
   const std::size_t width = width_of_terminal();
+  const std::size_t most = files_on_terminal();
   std::string text = num_lines_ == 0 ? "" : fmt::format("\x1b[{}A\x1b[J", num_lines_);
   std::vector<std::string> running;
   is_shown_.resize(view.files.size());
@@ -104,7 +115,7 @@ void DownloadDisplay::draw(const hub::Progress::View& view) {
       is_shown_[i] = true;
       text += cut(fmt::format("  {}  {}", log_safe(file.path), bytes_text(file.size)), width) + "\n";
     }
-    if (file.state != hub::Progress::State::kRunning || running.size() == kMaxFiles) continue;
+    if (file.state != hub::Progress::State::kRunning || running.size() == most) continue;
     running.push_back(cut(
         fmt::format("  {}  {} of {}", log_safe(file.path), bytes_text(file.on_disk), bytes_text(file.size)), width));
   }

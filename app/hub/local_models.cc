@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <optional>
 #include <utility>
 
@@ -59,9 +60,14 @@ std::filesystem::path local(const Config& config, const hub::ModelName& name, Ro
         fmt::format("{} is not in {}, and HF_HUB_OFFLINE forbids to download it: `quire list` shows what is",
                     name.text(), settings.cache.string()));
   }
-  if (usable) settings.max_attempts = 1;
+  hub::ModelName wanted = name;
+  if (usable) {  // that revision is completed; only `pull` looks for a newer one
+    wanted.revision = usable->commit;
+    settings.max_attempts = 1;
+    settings.silence = std::chrono::seconds(5);
+  }
   try {
-    return pull_shown(settings, name, role, stop, on_progress);
+    return pull_shown(settings, wanted, role, stop, on_progress);
   } catch (const StartError& error) {
     if (!usable) throw;
     log_warn("hub_not_asked", "{}: what is in the cache is used as it is: {}", name.text(), error.what());

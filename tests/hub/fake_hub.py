@@ -57,6 +57,7 @@ class FakeHub:
         self.resumed = []  # (path, first byte) of requests for a range
         self.slow_s = 0.0
         self.hang = threading.Event()
+        self.alter = None  # changes the entries of a tree in place
         self.lock = threading.Lock()
         hub = self
 
@@ -194,6 +195,8 @@ class FakeHub:
                 entry["oid"] = git_sha1(b"pointer" + data[:100])
                 entry["lfs"] = {"oid": hashlib.sha256(data).hexdigest(), "size": len(data), "pointerSize": 130}
             entries.append(entry)
+        if self.alter:
+            self.alter(entries)
         page, rest = entries[cursor:cursor + self.page], entries[cursor + self.page:]
         headers = {}
         if rest:

@@ -72,11 +72,14 @@ TEST(NeededFiles, SayWhatIsThereInsteadOfSafetensors) {
 }
 
 TEST(Shards, AreTheFilesOfTheIndexOnce) {
-  EXPECT_THAT(shards_of(R"({"metadata": {"total_size": 1e400}, "weight_map": {"a": "y", "b": "x", "c": "y"}})").value(),
-              ElementsAre("x", "y"));
-  for (const char* bad :
-       {"", "[]", "{}", R"({"weight_map": []})", R"({"weight_map": {}})", R"({"weight_map": {"a": 1}})",
-        R"({"weight_map": {"a": "../x"}})", R"({"weight_map": {"a": "/x"}})"}) {
+  EXPECT_THAT(
+      shards_of(
+          R"({"metadata": {"total_size": 1e400}, "weight_map": {"a": "y.safetensors", "b": "x.safetensors", "c": "y.safetensors"}})")
+          .value(),
+      ElementsAre("x.safetensors", "y.safetensors"));
+  for (const char* bad : {"", "[]", "{}", R"({"weight_map": []})", R"({"weight_map": {}})",
+                          R"({"weight_map": {"a": 1}})", R"({"weight_map": {"a": "../x.safetensors"}})",
+                          R"({"weight_map": {"a": "/x.safetensors"}})", R"({"weight_map": {"a": "x.bin"}})"}) {
     EXPECT_FALSE(shards_of(bad)) << bad;
   }
 }

@@ -38,6 +38,8 @@ TEST(HubSettings, FindTheCacheWhereHuggingFacesProgramsDo) {
   EXPECT_EQ(settings({"HF_HOME=/hf", "HUGGINGFACE_HUB_CACHE=/old"}).cache, "/old");
   EXPECT_EQ(settings({"HF_HUB_CACHE=/c"}, "/given").cache, "/given");
   EXPECT_EQ(settings({"HF_HUB_CACHE=", "HF_HOME=/hf"}).cache, "/hf/hub");
+  EXPECT_THAT(settings({}).cache.string(), ::testing::EndsWith("/.cache/huggingface/hub"));  // of the user's directory
+  EXPECT_TRUE(settings({}).cache.is_absolute());
 }
 
 TEST(HubSettings, TakeTheTokenFromTheVariableElseFromItsFile) {
@@ -78,6 +80,7 @@ TEST(HubSettings, TakeAnEndpointOverHttpsOrOnThisMachine) {
        {"hub.example", "ftp://a", "https://", "https://u:p@h", "https://a:0", "https://a:65536", "https://a?b"}) {
     EXPECT_THAT(refusal({std::string("HF_ENDPOINT=") + url}), HasSubstr("expected a URL")) << url;
   }
+  EXPECT_THAT(refusal({"HF_ENDPOINT=https://user:secret@hub"}), ::testing::Not(HasSubstr("secret")));
 }
 
 TEST(Origin, ComparesSchemeHostAndPort) {

@@ -97,6 +97,28 @@ def test_what_another_program_left_without_word_of_the_rest_is_completed_or_used
     assert cache.quire(*PROMPT, "--model", NAME).returncode == 0 and hub.requests == []
 
 
+def test_a_start_looks_for_no_newer_revision(cache, hub):
+    """Another program downloaded what is needed, and main has moved on since."""
+    old = hub.repos[NAME].refs["main"]
+    cache.quire("pull", NAME)
+    for path in (cache.folder(NAME) / ".no_exist").rglob("*"):
+        if path.is_file():
+            path.unlink()
+    hub.repos[NAME].commit({**STORIES, "generation_config.json": b'{"temperature": 0.1}'})
+    assert cache.quire(*PROMPT, "--model", NAME).returncode == 0
+    assert cache.ref(NAME) == old
+    assert cache.quire("pull", NAME).returncode == 0
+    assert cache.ref(NAME) == hub.repos[NAME].refs["main"] != old
+
+
+def test_the_home_of_the_user_is_used_where_no_variable_names_one(cache):
+    cache.quire("pull", NAME)
+    plain = {name: value for name, value in cache.environment.items() if name not in ("HOME", "HF_HUB_CACHE")}
+    done = subprocess.run([BUILD / "quire", "list"], env=plain, capture_output=True, text=True)
+    assert done.returncode == 0 and (".cache/huggingface/hub" in done.stdout or done.stdout.startswith("name"))
+    assert not pathlib.Path(".cache/huggingface").exists()
+
+
 def test_a_family_that_is_not_served_is_said_before_weights(cache, hub):
     for command in (("pull", "acme/odd"), ("serve", "acme/odd", "--port", "0")):
         done = cache.quire(*command)
@@ -320,6 +342,17 @@ def test_a_signal_ends_pull_with_a_word_on_how_to_go_on(cache, hub):
     assert f"interrupted: quire pull {NAME} goes on where this ended" in process.communicate()[1]
 
 
+def test_idle_clients_do_not_keep_the_admin_port_from_answering(cache, hub):
+    hub.slow_s = 0.05
+    admin = free_port()
+    with Serving(cache, NAME, "--admin-port", admin) as server:
+        idle = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(300)]
+        time.sleep(0.2)
+        assert ask(admin, "/live") == (200, {"status": "alive"})
+        for one in idle:
+            one.close()
+
+
 def test_a_taken_port_is_said_before_anything_is_downloaded(cache, hub):
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
@@ -373,3 +406,28 @@ def test_elsewhere_there_are_lines_without_control_characters(cache, hub):
     cache.quire("rm", NAME, "--yes")
     event = json.loads(cache.quire("pull", NAME).stderr.splitlines()[-1])
     assert event["event"] == "download" and event["percent"] == 100 and event["model"] == NAME
+
+
+def test_a_certificate_that_is_renewed_during_the_download_is_served(cache, hub, tmp_path):
+    import ssl
+
+    def make(name):
+        os.system(f"openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN={name} -keyout {tmp_path}/pair.key -out {tmp_path}/pair.crt 2> /dev/null && "
+                  f"cat {tmp_path}/pair.crt {tmp_path}/pair.key > {tmp_path}/pair.new && mv {tmp_path}/pair.new {tmp_path}/pair.pem")
+        return (tmp_path / "pair.crt").read_text()
+
+    first = make("first")
+    hub.slow_s = 0.02
+    with Serving(cache, NAME, "--tls-cert", tmp_path / "pair.pem") as server:
+        def served():
+            return ssl.get_server_certificate(("127.0.0.1", server.port))
+
+        assert served() == first
+        second = make("second")
+        server.process.send_signal(signal.SIGHUP)
+        for _ in range(1000):
+            if served() == second:
+                break
+            assert server.process.poll() is None
+            time.sleep(0.05)
+        assert served() == second

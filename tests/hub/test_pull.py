@@ -194,13 +194,20 @@ def test_settings_that_are_refused_cost_no_weights(make_cache):
 
 # ---- names of files
 
-@pytest.mark.parametrize("path", ["../config.json", "a/../../config.json", "/etc/passwd", "a\\b.json", "a//b.json", "./config.json", "a/./b", "a\nb", "x" * 300])
-def test_file_names_that_leave_their_directory_are_refused_before_anything_is_written(make_cache, path):
-    with FakeHub({NAME: Repo({**one_file(), path: b"{}"})}) as hub:
+HOSTILE = ["../config.json", "a/../../config.json", "/etc/passwd", "a\\b.json", "a//b.json", "./config.json", "a/./b", "a\nb", "x" * 300]
+
+
+def test_files_whose_names_leave_their_directory_are_not_there(make_cache, tmp_path):
+    with FakeHub({NAME: Repo({**one_file(), **{path: b"{}" for path in HOSTILE}})}) as hub:
         cache = make_cache(hub)
         status, _, said = cache.pull(NAME)
-        assert status == 2 and "did not answer as a hub does: a file is called" in said
-        assert not cache.folder(NAME).exists()
+        assert status == 0, said
+        assert set(cache.files_of(NAME, cache.ref(NAME))) == WANTED
+        assert {path.name for path in tmp_path.iterdir()} == {"hub"}
+    index = {"weight_map": {"a": "../../x.safetensors"}}
+    with FakeHub({NAME: Repo({**sharded(), "model.safetensors.index.json": json.dumps(index).encode(), "../../x.safetensors": b"1"})}) as hub:
+        status, _, said = make_cache(hub, "other").pull(NAME)
+        assert status == 2 and "does not name the safetensors" in said
 
 
 @pytest.mark.parametrize("name", ["org", "org/", "/name", "org/na me", "../name", "org/..", "org/a--b", "org/name.git", "org/-x", "a/b/c", "org/name@", "org/name@a..b",
@@ -213,12 +220,13 @@ def test_names_that_are_none_are_refused_without_a_request(make_cache, name):
 
 
 def test_shards_outside_the_repository_are_refused(make_cache):
-    for bad in ("../x.safetensors", "model-00007-of-00007.safetensors"):
+    for bad in ("../x.safetensors", "model-00007-of-00007.safetensors", "pytorch_model.bin", "modeling.py"):
         files = sharded()
         files["model.safetensors.index.json"] = json.dumps({"weight_map": {"a": bad}}).encode()
         with FakeHub({NAME: Repo(files)}) as hub:
             status, _, said = make_cache(hub, "other" + str(len(bad))).pull(NAME)
-            assert status == 2 and "model.safetensors.index.json names" in said
+            assert status == 2 and "model.safetensors.index.json" in said
+            assert not {path.rsplit("/", 1)[1] for _, _, path, _ in hub.file_requests()} & {"pytorch_model.bin", "modeling.py"}
 
 
 # ---- faults
@@ -294,6 +302,101 @@ def test_two_hundred_drawn_faults_leave_the_cache_right_or_without_the_revision(
             assert not list((cache.folder(NAME) / "blobs").glob("*.incomplete")), seed
             cache.expect_sound(NAME)
     assert outcomes[0] > 50 and outcomes[2] > 50, outcomes
+
+
+def test_a_server_without_ranges_that_breaks_off_is_given_up(make_cache):
+    """The same bytes again and again are no progress."""
+    def faults(kind, *_):
+        return None if kind == "api" else "cut"
+
+    with FakeHub({NAME: Repo(one_file())}, faults) as hub:
+        send_file = hub.send_file
+        hub.send_file = lambda handler, data, headers, fault: (handler.headers.__delitem__("Range"), send_file(handler, data, headers, fault))
+        status, _, said = make_cache(hub).pull(NAME, "--attempts", 4, "--workers", 1)
+        assert status == 2 and "the answer ended after" in said or "broke" in said
+        assert len(hub.file_requests("config.json")) <= 5  # the first one, and as many as may bring nothing new
+
+
+@pytest.mark.parametrize("size, expected", [(2**64 - 1, "files of more than 1024 TiB"), (2**51, "files of more than 1024 TiB"), (2**47, "more on the disk of"),
+                                            (2**63 + 100, "files of more than 1024 TiB")])
+def test_sizes_that_cannot_be_are_refused_before_weights(make_cache, size, expected):
+    def alter(entries):
+        for entry in entries:
+            if entry["path"].startswith("model-"):
+                entry["lfs"]["size"] = size
+
+    with FakeHub({NAME: Repo(sharded())}) as hub:
+        hub.alter = alter
+        status, _, said = make_cache(hub).pull(NAME)
+        assert status == 2 and expected in said
+        assert not any("model-0" in path for _, _, path, _ in hub.file_requests())
+
+
+def test_settings_are_small(make_cache):
+    with FakeHub({NAME: Repo(one_file())}) as hub:
+        hub.alter = lambda entries: next(entry for entry in entries if entry["path"] == "config.json").update(size=2**29)
+        status, _, said = make_cache(hub).pull(NAME)
+        assert status == 2 and "config.json has 512.0 MiB; at most 256.0 MiB are read" in said
+        assert hub.file_requests() == []
+
+
+def test_an_empty_file_with_the_hash_of_another_is_given_up(make_cache):
+    with FakeHub({NAME: Repo(one_file())}) as hub:
+        hub.alter = lambda entries: next(entry for entry in entries if entry["path"] == "tokenizer_config.json").update(size=0)
+        status, _, said = make_cache(hub).pull(NAME)
+        assert status == 2 and "another hash" in said
+
+
+def test_pages_without_end_and_errors_without_end_are_left(make_cache):
+    class Endless(FakeHub):
+        def send_tree(self, handler, name, files, commit, cursor, fault):
+            self.send_json(handler, [], {"Link": f'<{self.url}/api/models/{name}/tree/{commit}?cursor={cursor + 1}>; rel="next"'}, fault)
+
+    with Endless({NAME: Repo(one_file())}) as hub:
+        status, _, said = make_cache(hub).pull(NAME)
+        assert status == 2 and "the next page of its list" in said
+
+    class Talker(FakeHub):
+        def refuse(self, handler, status, code, message, headers=()):
+            handler.send_response(404), handler.send_header("Transfer-Encoding", "chunked"), handler.send_header("X-Error-Code", code), handler.end_headers()
+            while True:
+                handler.wfile.write(b"5\r\nhello\r\n")
+
+    with Talker({}) as hub:
+        status, _, said = make_cache(hub, "other").pull(NAME)
+        assert status == 2 and "is not on http" in said
+
+
+def test_a_commit_is_the_one_that_was_asked_for(make_cache):
+    repo = Repo(one_file())
+    wrong = repo.commit({**one_file(), "tokenizer.json": b"{}"}, "other")
+    asked = "1234567890" * 4
+    repo.commit_of = lambda revision: wrong if revision in (asked, wrong) else None
+    with FakeHub({NAME: repo}) as hub:
+        status, _, said = make_cache(hub).pull(f"{NAME}@{asked}")
+        assert status == 2 and "another commit than the one that was asked for" in said
+
+
+def test_a_pull_meanwhile_of_a_removal_ends_with_the_whole_model(make_cache):
+    """rm waits for the lock of a blob; a pull links another blob of the same snapshot before rm goes on."""
+    import filelock
+
+    with FakeHub({NAME: Repo(one_file())}) as hub:
+        cache = make_cache(hub)
+        cache.pull(NAME)
+        blobs = sorted(path.name for path in (cache.folder(NAME) / "blobs").iterdir())
+        with filelock.FileLock(cache.root / ".locks/models--org--tiny-model" / f"{blobs[0]}.lock"):
+            removal = subprocess.Popen([BUILD / "quire", "rm", NAME, "--yes"], env=cache.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            while cache.ref(NAME):
+                time.sleep(0.01)
+            time.sleep(0.1)
+            pull = cache.start(NAME)
+            time.sleep(0.5)
+        ends = removal.wait(30), pull.wait(30)
+        pull.communicate()
+        assert ends == (0, 0)
+        cache.expect_sound(NAME)
+        assert cache.files_of(NAME, cache.ref(NAME)) == {path: one_file()[path] for path in WANTED}
 
 
 # ---- resuming
@@ -400,7 +503,7 @@ def test_plain_http_is_for_this_machine_alone(make_cache):
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tls")
-    os.system(f"openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost,IP:127.0.0.1 "
+    os.system(f"openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost,DNS:hub.test,IP:127.0.0.1 "
               f"-keyout {folder}/key.pem -out {folder}/cert.pem 2> {folder}/log")
     return folder / "cert.pem", folder / "key.pem"
 
@@ -456,7 +559,8 @@ class Proxy:
         self.seen.append(head.decode())
         method, target = head.decode().split(" ")[:2]
         place = target if method == "CONNECT" else urllib.parse.urlsplit(target).netloc
-        upstream = socket.create_connection((place.rsplit(":", 1)[0], int(place.rsplit(":", 1)[1])))
+        host, port = place.rsplit(":", 1)
+        upstream = socket.create_connection(("127.0.0.1" if host == "hub.test" else host, int(port)))
         if method == "CONNECT":
             client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
         else:
@@ -482,23 +586,28 @@ class Proxy:
 
 def test_proxies_are_those_of_the_environment_and_a_tunnel_shows_them_no_token(make_cache, certificate):
     with Proxy() as proxy, FakeHub({NAME: Repo(one_file(), gated=True)}, certificate=certificate, token="hf_right") as hub:
+        hub.cdn_host = "hub.test"  # names that only the proxy knows
         cache = make_cache(hub)
-        cache.more = {"SSL_CERT_FILE": str(certificate[0]), "HF_TOKEN": "hf_right", "HTTPS_PROXY": proxy.url}
+        cache.more = {"SSL_CERT_FILE": str(certificate[0]), "HF_TOKEN": "hf_right", "HTTPS_PROXY": proxy.url, "HF_ENDPOINT": f"https://hub.test:{hub.port}"}
         status, _, said = cache.pull(NAME)
         assert status == 0, said
-        assert proxy.seen and all(head.startswith("CONNECT ") and "hf_right" not in head for head in proxy.seen)
+        assert proxy.seen and all(head.startswith("CONNECT hub.test:") and "hf_right" not in head for head in proxy.seen)
         proxy.seen.clear()
-        cache.more |= {"NO_PROXY": "127.0.0.1,localhost"}
-        assert cache.pull(NAME)[0] == 0 and proxy.seen == []
-    with Proxy() as proxy, FakeHub({NAME: Repo(one_file())}) as hub:
-        cache = make_cache(hub, "plain")
-        cache.more = {"http_proxy": proxy.url}
-        status, _, said = cache.pull(NAME)
-        assert status == 0, said
-        assert all(head.startswith("GET http://") for head in proxy.seen)
-    cache.more = {"http_proxy": proxy.url}  # gone
+        cache.more |= {"NO_PROXY": "hub.test"}
+        assert cache.pull(NAME, "--attempts", 1)[0] == 2 and proxy.seen == []
+    cache.more = {"SSL_CERT_FILE": str(certificate[0]), "HTTPS_PROXY": proxy.url, "HF_ENDPOINT": "https://hub.invalid"}  # the proxy is gone
     status, _, said = cache.pull(NAME, "--attempts", 1)
     assert status == 2 and "HTTPS_PROXY" in said
+
+
+def test_what_is_asked_of_this_machine_goes_through_no_proxy(make_cache):
+    """Plain HTTP would show a proxy the token."""
+    with Proxy() as proxy, FakeHub({NAME: Repo(one_file(), gated=True)}, token="hf_right") as hub:
+        cache = make_cache(hub)
+        cache.more = {"http_proxy": proxy.url, "ALL_PROXY": proxy.url, "HF_TOKEN": "hf_right"}
+        status, _, said = cache.pull(NAME)
+        assert status == 0, said
+        assert proxy.seen == []
 
 
 # ---- disks
