@@ -73,10 +73,7 @@ std::string instead(const std::string& repo, std::span<const std::string> files)
   const auto gguf = ending(files, ".gguf");
   if (has(files, "adapter_config.json")) return "it is an adapter, not a whole model: merge it into its base";
   if (!gguf.empty()) {
-    return fmt::format(
-        "it has GGUF files ({}); {}:QUANT names one of them, and quire does not read GGUF yet: take the "
-        "original model",
-        some_of(gguf), repo);
+    return fmt::format("it has GGUF files ({}): name one of them, {}:QUANT", some_of(gguf), repo);
   }
   for (const std::string_view end : {".bin", ".pt", ".pth", ".ckpt"}) {
     const auto pickles = ending(files, end);

@@ -9,6 +9,7 @@
 #include "app/drafting/draft_settings.h"
 #include "app/model/engine_settings.h"
 #include "core/base/start_error.h"
+#include "core/model/gguf/gguf_files.h"
 #include "core/speculate/computed_rows.h"
 #include "core/speculate/heads/head_config.h"
 #include "core/speculate/heads/head_tensors.h"
@@ -116,7 +117,7 @@ class Counted {
   }
 
   void add_model(const std::string& path) {
-    const auto files = model::ModelFiles::directory(path);
+    const auto files = model::open_model_files(path);
     model::ModelSpec model = model::load_config(*files);
     model.copy_kv_heads(device_.num_ranks());
     if (model.vocab != target_.config.vocab) {

@@ -14,6 +14,8 @@
 #include "app/model/machine.h"
 #include "core/base/check.h"
 #include "core/base/start_error.h"
+#include "core/model/gguf/gguf_files.h"
+#include "core/model/gguf/gguf_set.h"
 #include "core/model/source/other_formats.h"
 #include "core/model/weights.h"
 #include "core/sample/token_tree.h"
@@ -73,17 +75,39 @@ std::uint64_t swap_bytes(const Config& config, const ComputeDevice& device) {
 
 }  // namespace
 
+namespace {
+
+// The name on the hub of a snapshot, or of a file in one.
+std::optional<std::string> repo_of(const std::string& model) {
+  constexpr int kMostFolders = 3;  // within a snapshot
+  std::error_code error;
+  std::filesystem::path path = std::filesystem::absolute(model, error).lexically_normal();
+  for (int i = 0; i <= kMostFolders; ++i, path = path.parent_path()) {
+    if (auto repo = hub::repo_of_snapshot(path)) return repo;
+  }
+  return std::nullopt;
+}
+
+// The directory's name, or the file's without ".gguf" and the number of its part.
+std::string name_of_path(const std::string& model) {
+  std::error_code error;
+  if (std::filesystem::is_directory(model, error)) return std::filesystem::canonical(model, error).filename().string();
+  std::string name = std::filesystem::path(model::parts_of_split(model).front()).stem().string();
+  if (const std::size_t part = name.rfind("-00001-of-"); part != name.npos) name.resize(part);
+  return name;
+}
+
+}  // namespace
+
 ModelSource open_model(const std::string& model) {
   if (model.empty() || model == kEmbeddedModel) return {embedded_model(), {kEmbeddedModel}};
-  std::error_code error;
-  if (!std::filesystem::is_directory(model, error)) {
+  if (!model::is_model_path(model)) {
     throw StartError("MODEL " + model::explain_path(model) +
                      "\n(without MODEL, quire serves the small built-in model)");
   }
-  std::unique_ptr<model::ModelFiles> files = model::ModelFiles::directory(model);
-  const std::filesystem::path whole = std::filesystem::canonical(model, error);
-  const std::optional<std::string> repo = hub::repo_of_snapshot(whole);
-  ModelSource source{std::move(files), {repo ? *repo : whole.filename().string()}};
+  std::unique_ptr<model::ModelFiles> files = model::open_model_files(model);
+  const std::optional<std::string> repo = repo_of(model);
+  ModelSource source{std::move(files), {repo ? *repo : name_of_path(model)}};
   if (source.names.front().empty()) source.names.front() = "model";
   if (!repo && source.names.front() != model) source.names.push_back(model);
   return source;
@@ -122,7 +146,7 @@ std::uint64_t packed_bytes_of(const model::Checkpoint& checkpoint, const model::
     const std::optional<backend::Format> format = model::quantize_of(entry.role, model, quantize);
     for (const model::TensorPart& part : entry.parts) {
       const model::Tensor* tensor = checkpoint.find(part.name);
-      if (tensor == nullptr || !tensor->format()) continue;  // packing rejects it
+      if (tensor == nullptr || !tensor->packed_format()) continue;  // packing rejects it
       const std::uint64_t rows = part.num_rows();
       const std::uint64_t values = part.shape.size() < 2 ? rows : rows * part.inputs();
       if (entry.kind != model::TensorEntry::Kind::kMatrix) {
@@ -130,7 +154,7 @@ std::uint64_t packed_bytes_of(const model::Checkpoint& checkpoint, const model::
         continue;
       }
       bytes += device.weight_bytes(static_cast<std::uint32_t>(rows), static_cast<std::uint32_t>(part.inputs()),
-                                   format.value_or(*tensor->format()));
+                                   format.value_or(*tensor->packed_format()));
     }
     for (const model::TensorPart& bias : entry.biases) bytes += bias.num_rows() * sizeof(float);
   }

@@ -14,6 +14,7 @@
 #include "core/model/source/digest.h"
 #include "core/model/source/other_formats.h"
 #include "core/model/source/packed_file.h"
+#include "core/model/tensor_rows.h"
 
 namespace quire::model {
 namespace {
@@ -59,7 +60,8 @@ void check_tensor(const TensorPart& expected, const ModelSpec& spec, const Check
     problems.add(tensor->file + ": tensor '" + tensor->name + "' has shape " + shape_text(tensor->shape) +
                  "; config.json expects " + shape_text(expected.shape));
   }
-  if (!tensor->format()) {
+  const bool may_be_blocks = expected.shape.size() > 1 && !expected.transposed;
+  if (!(may_be_blocks ? tensor->packed_format() : tensor->format())) {
     problems.add(tensor->file + ": tensor '" + tensor->name + "' has dtype " + log_safe(tensor->dtype) +
                  "; expected F32, BF16 or F16");
   }
@@ -87,79 +89,6 @@ std::vector<float> widened(FileBytes bytes, std::uint64_t count, backend::Format
   backend::widen(bytes.data(), format, out);
   return out;
 }
-
-// The rows of a matrix, or the values of a vector, that the table asks for, in its order.
-class Rows {
- public:
-  Rows(const Tensor& tensor, const TensorPart& part, Kind kind) {
-    const bool whole = kind != Kind::kMatrix;
-    num_rows_ = whole && part.rows == 0 ? tensor.num_elements() : part.rows_in_file();
-    row_bytes_ = tensor.data.size() / (whole ? tensor.num_elements() : part.all_rows());
-    if (part.transposed) transpose(tensor, part);
-    const FileBytes all = part.transposed ? FileBytes(transposed_) : tensor.data;
-    if (part.run != 0) {
-      gather_runs(all, part);
-    } else {
-      bytes_ = all.subspan(part.first_row * row_bytes_, num_rows_ * row_bytes_);
-    }
-    if (part.turned != 0) reorder(part);
-    if (part.copies != 1) copy_heads(part);
-  }
-  std::uint64_t size() const { return num_rows_; }
-  FileBytes bytes() const { return ordered_.empty() ? bytes_ : FileBytes(ordered_); }
-
- private:
-  void transpose(const Tensor& tensor, const TensorPart& part) {
-    const std::size_t size = tensor.data.size() / tensor.num_elements();
-    transposed_.resize(tensor.data.size());
-    const std::byte* from = tensor.data.data();
-    for (std::uint64_t input = 0; input < part.inputs(); ++input) {
-      for (std::uint64_t row = 0; row < part.all_rows(); ++row, from += size) {
-        std::memcpy(transposed_.data() + row * row_bytes_ + input * size, from, size);
-      }
-    }
-  }
-
-  void gather_runs(FileBytes all, const TensorPart& part) {
-    ordered_.reserve(num_rows_ * row_bytes_);
-    for (std::uint64_t row = part.first_row; ordered_.size() < num_rows_ * row_bytes_; row += part.stride) {
-      const FileBytes run = all.subspan(row * row_bytes_, part.run * row_bytes_);
-      ordered_.insert(ordered_.end(), run.begin(), run.end());
-    }
-  }
-
-  // Pairs (2i, 2i+1) become (i, i + turned/2).
-  void reorder(const TensorPart& part) {
-    const std::vector<std::byte> pairs(bytes().begin(), bytes().end());
-    ordered_ = pairs;
-    for (std::uint64_t head = 0; head < num_rows_; head += part.head_rows) {
-      for (std::uint32_t i = 0; i < part.turned; ++i) {
-        const std::uint64_t to = head + i / 2 + i % 2 * (part.turned / 2);
-        std::memcpy(ordered_.data() + to * row_bytes_, pairs.data() + (head + i) * row_bytes_, row_bytes_);
-      }
-    }
-  }
-
-  void copy_heads(const TensorPart& part) {
-    const FileBytes heads = bytes();
-    const std::size_t head_bytes = part.head_rows * row_bytes_;
-    std::vector<std::byte> copied;
-    copied.reserve(heads.size() * part.copies);
-    for (std::size_t at = 0; at < heads.size(); at += head_bytes) {
-      for (std::uint32_t i = 0; i < part.copies; ++i) {
-        copied.insert(copied.end(), heads.begin() + at, heads.begin() + at + head_bytes);
-      }
-    }
-    ordered_ = std::move(copied);
-    num_rows_ *= part.copies;
-  }
-
-  std::uint64_t num_rows_ = 0;
-  std::size_t row_bytes_ = 0;
-  FileBytes bytes_;
-  std::vector<std::byte> transposed_;  // the whole tensor
-  std::vector<std::byte> ordered_;
-};
 
 // Arguments of load_weights().
 struct Loading {
@@ -225,7 +154,7 @@ class WeightReader {
   }
 
   std::unique_ptr<backend::Weight> pack(const TensorEntry& entry, const Run& run) {
-    std::vector<Rows> rows;
+    std::vector<TensorRows> rows;
     std::vector<backend::HostMatrix> matrices;
     std::vector<std::vector<float>> bias_values;
     rows.reserve(run.last - run.first);
@@ -233,8 +162,8 @@ class WeightReader {
       const TensorPart& part = entry.parts[i];
       digest(part);
       rows.emplace_back(tensor(part), part, entry.kind);
-      matrices.push_back({rows.back().bytes().data(), *tensor(part).format(),
-                          static_cast<std::uint32_t>(part.num_rows()), static_cast<std::uint32_t>(part.inputs())});
+      matrices.push_back({rows.back().bytes().data(), rows.back().format(), static_cast<std::uint32_t>(part.num_rows()),
+                          static_cast<std::uint32_t>(part.inputs())});
       if (!entry.biases.empty()) bias_values.push_back(values(entry.biases[i]));
     }
     const std::vector<std::span<const float>> biases(bias_values.begin(), bias_values.end());
@@ -252,7 +181,7 @@ class WeightReader {
     }
     const TensorPart& first = entry.parts[run.first];
     shape.k = static_cast<std::uint32_t>(first.inputs());
-    shape.format = quantize(entry).value_or(*tensor(first).format());
+    shape.format = quantize(entry).value_or(*tensor(first).packed_format());
     shape.has_bias = !entry.biases.empty();
     return loading_.factory.adopt(shape, packed_->weights()[next_++], packed_->owner());
   }
@@ -260,8 +189,8 @@ class WeightReader {
   // A vector's values as f32.
   std::vector<float> values(const TensorPart& part) {
     digest(part);
-    const Rows rows(tensor(part), part, Kind::kVector);
-    std::vector<float> out = widened(rows.bytes(), rows.size(), *tensor(part).format());
+    const TensorRows rows(tensor(part), part, Kind::kVector);
+    std::vector<float> out = widened(rows.bytes(), rows.size(), rows.format());
     loading_.files.release(tensor(part).data);
     return out;
   }

@@ -18,7 +18,7 @@ def with_config(**fields):
 WHOLE = ["config.json", "generation_config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"]
 WITHOUT_WEIGHTS = [name for name in WHOLE if name != "model.safetensors"]
 KINDS = {
-    "GGUF": ([], {"tales-Q4_K_M.gguf": "GGUF"}, ["holds GGUF (tales-Q4_K_M.gguf)", "--quantize int4"]),
+    "GGUF": ([], {"tales-Q4_K_M.gguf": "GGUF"}, ["tales-Q4_K_M.gguf: the version at byte 4 needs 4 bytes"]),
     "GGUF beside config.json": (WITHOUT_WEIGHTS, {"tales.gguf": "GGUF"}, ["holds GGUF (tales.gguf)"]),
     "a LoRA adapter": ([], {"adapter_config.json": '{"peft_type": "LORA", "base_model_name_or_path": "a/b"}', "adapter_model.safetensors": "x"},
                        ["is a LoRA adapter for a/b", "merge_and_unload()"]),
@@ -108,7 +108,7 @@ def test_a_pickle_is_recognised_where_a_draft_is_served_and_planned(tmp_path, me
 
 
 @pytest.mark.parametrize("method", ["draft_model", "eagle3", "medusa"])
-@pytest.mark.parametrize("given, told", [("someone/head", "someone/head is not in"), ("GGUF", "is a GGUF file"), ("LoRA", "is a LoRA adapter")])
+@pytest.mark.parametrize("given, told", [("someone/head", "someone/head is not in"), ("GGUF", "head.gguf"), ("LoRA", "is a LoRA adapter")])
 def test_a_draft_that_is_no_directory_of_one_is_reported_as_a_model_is(tmp_path, method, given, told):
     if given == "GGUF":
         (tmp_path / "head.gguf").write_text("GGUF")

@@ -18,6 +18,7 @@
 #include "core/model/arch/config.h"
 #include "core/model/decoder.h"
 #include "core/model/decoder_runner.h"
+#include "core/model/gguf/gguf_files.h"
 #include "core/model/numeric_mode.h"
 #include "core/model/rope/rope.h"
 
@@ -169,7 +170,7 @@ void run(const Options& options) {
   const RoleScope engine(engine_role);
   const std::vector<TokenId> tokens = read_tokens(options.tokens_file);
   const auto ops = cpu::make_cpu_ops({options.threads, options.isa, std::max(options.chunk, 1u)});
-  const auto files = model::ModelFiles::directory(options.model);
+  const auto files = model::open_model_files(options.model);
   const model::ModelSpec config = model::fitted(model::load_config(*files), model::Checkpoint::open_decoder(*files));
   const auto length = static_cast<std::uint32_t>(tokens.size() + options.greedy);
   const model::Decoder decoder(*ops, config, *files, length);

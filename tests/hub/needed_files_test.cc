@@ -61,7 +61,7 @@ TEST(NeededFiles, PartsAreCountedFromTheName) {
 TEST(NeededFiles, SayWhatIsThereInsteadOfSafetensors) {
   const auto said = [](std::vector<std::string> files) { return needed(std::move(files)).error().message; };
   EXPECT_THAT(said({"config.json", "pytorch_model.bin"}), HasSubstr("pickles (pytorch_model.bin)"));
-  EXPECT_THAT(said({"config.json", "x-Q4_0.gguf"}), HasSubstr("GGUF files (x-Q4_0.gguf); a/b:QUANT"));
+  EXPECT_THAT(said({"config.json", "x-Q4_0.gguf"}), HasSubstr("GGUF files (x-Q4_0.gguf): name one of them, a/b:QUANT"));
   EXPECT_THAT(said({"adapter_config.json", "adapter_model.safetensors"}), HasSubstr("an adapter"));
   EXPECT_THAT(said({"consolidated.safetensors", "params.json"}),
               HasSubstr("another layout (consolidated.safetensors)"));

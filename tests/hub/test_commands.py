@@ -63,6 +63,18 @@ def test_the_commands_that_read_a_model_take_names(cache, tmp_path):
     assert done.returncode == 0 and done.stdout.endswith("of acme/stories\n")
 
 
+def test_a_quantisation_of_a_repository_is_served(cache, hub, tmp_path):
+    import gguf_models
+
+    raw = gguf_models.write(tmp_path / "stories.gguf").read_bytes()
+    hub.repos["acme/gguf"] = Repo({"stories-BF16.gguf": raw, "stories-Q8_0.gguf": b"GGUF", "README.md": b""})
+    by_path = cache.quire(*PROMPT, "--model", ROOT / "models/stories").stdout
+    assert cache.quire(*PROMPT, "--model", "acme/gguf:BF16").stdout == by_path
+    assert cache.quire("inspect", "acme/gguf:bf16").stdout.startswith("acme/gguf: LlamaForCausalLM")
+    done = cache.quire("inspect", "acme/gguf")
+    assert done.returncode == 2 and "name one of them, acme/gguf:QUANT" in done.stderr
+
+
 @pytest.mark.parametrize("way", ["variable", "dead"])
 def test_what_was_downloaded_is_served_offline(cache, hub, way):
     cache.quire("pull", NAME)

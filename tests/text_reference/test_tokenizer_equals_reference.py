@@ -10,6 +10,7 @@ import os
 import pathlib
 import random
 import re
+import subprocess
 
 import pytest
 import tokenizers
@@ -19,6 +20,7 @@ import gguf_to_tokenizer_json
 import reference_tokenizers
 from encode_tool import ask
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 NUM_TEXTS = 20_000
 SEED = int(os.environ.get("QUIRE_TEXT_SEED", "1")) or random.SystemRandom().randrange(1, 1 << 32)
 PUBLISHED = ["gpt-2", "starcoder", "deepseek-coder", "deepseek-llm", "llama-spm", "phi-3"]
@@ -108,9 +110,23 @@ def published_folder():
 
 
 def converted(folder, name, tmp_path):
+    """The tokenizer.json that quire makes of a GGUF file."""
     path = tmp_path / f"{name}.json"
-    path.write_text(json.dumps(gguf_to_tokenizer_json.convert(folder / f"ggml-vocab-{name}.gguf"), ensure_ascii=False))
+    tool = pathlib.Path(os.environ.get("QUIRE_BUILD_DIR", ROOT / "build" / "release")) / "gguf_tool"
+    path.write_bytes(subprocess.run([tool, "--tokenizer", folder / f"ggml-vocab-{name}.gguf"], capture_output=True, check=True).stdout)
     return path
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_what_is_made_of_a_gguf_file_is_what_its_model_was_published_with(published_folder, tmp_path, name):
+    pytest.importorskip("gguf")
+    made = json.loads(converted(published_folder, name, tmp_path).read_text())
+    published = gguf_to_tokenizer_json.convert(published_folder / f"ggml-vocab-{name}.gguf")
+    assert made["model"]["vocab"] == published["model"]["vocab"]
+    pairs = [merge.split(" ", 1) if isinstance(merge, str) else merge for merge in published["model"]["merges"]]
+    assert made["model"]["merges"] == pairs
+    assert made["added_tokens"] == published["added_tokens"]
+    assert made["normalizer"] == published["normalizer"]
 
 
 @pytest.mark.parametrize("name", PUBLISHED)

@@ -122,7 +122,9 @@ ModelSpec load_config(const ModelFiles& files) {
     const std::string known = files.explain_missing("model.safetensors");
     if (!known.empty()) throw StartError(name + ": key 'model_type' is missing: " + known);
   }
-  return parse_config(text, name);
+  ModelSpec spec = parse_config(text, name);
+  files.fit(spec);
+  return spec;
 }
 
 ModelSpec parse_config(std::string_view text, const std::string& name) {

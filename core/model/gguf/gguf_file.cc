@@ -65,7 +65,7 @@ constexpr DataType kDataTypes[] = {
     {34, "TQ1_0", 256, 54, "Q2_K"},
     {35, "TQ2_0", 256, 66, "Q2_K"},
     {39, "MXFP4", 32, 17},
-    {40, "NVFP4", 64, 36},
+    {40, "NVFP4", 64, 36, "MXFP4"},  // a factor of the tensor is not applied yet
     {41, "Q1_0", 128, 18, "Q2_K"},
     {42, "Q2_0", 64, 18, "Q2_K"},
 };
@@ -158,7 +158,7 @@ bool is_gguf(FileBytes file) {
 std::string explain_gguf_type(std::string_view dtype) {
   const auto* found = std::ranges::find(kDataTypes, dtype, &DataType::name);
   if (found == std::end(kDataTypes) || found->instead.empty()) return "";
-  return fmt::format("{} is not read; take a file of type {}", dtype, found->instead);
+  return fmt::format("{}, which is not read; take a file of type {}", dtype, found->instead);
 }
 
 GgufFile::GgufFile(FileBytes file, std::string name) : file_(file), name_(std::move(name)) {

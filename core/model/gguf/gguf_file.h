@@ -95,7 +95,7 @@ class GgufFile {
 // True if the bytes begin as a GGUF file does.
 bool is_gguf(FileBytes file);
 
-// For tensors whose type quire does not read: the type to take instead. Empty: it is read.
+// For tensors whose type quire does not read: "IQ3_S, which is not read; take a file of type Q3_K". Empty: it is read.
 std::string explain_gguf_type(std::string_view dtype);
 
 }  // namespace quire::model

@@ -9,6 +9,7 @@
 
 #include "core/base/start_error.h"
 #include "core/model/source/other_formats.h"
+#include "core/model/source/safetensors.h"
 
 namespace quire::model {
 namespace {
@@ -55,13 +56,7 @@ class DirectoryFiles final : public ModelFiles {
     return known.empty() ? known : path_ + " " + known;
   }
 
-  void release(FileBytes bytes) const override {
-    const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-    const auto begin = (reinterpret_cast<std::uintptr_t>(bytes.data()) + page - 1) / page * page;
-    const auto end = (reinterpret_cast<std::uintptr_t>(bytes.data()) + bytes.size()) / page * page;
-    // Only a hint: a refusal costs memory, not correctness.
-    if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
-  }
+  void release(FileBytes bytes) const override { release_pages(bytes); }
 
  private:
   std::string path_;
@@ -85,6 +80,18 @@ class MemoryFiles final : public ModelFiles {
 };
 
 }  // namespace
+
+void release_pages(FileBytes bytes) {
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = (reinterpret_cast<std::uintptr_t>(bytes.data()) + page - 1) / page * page;
+  const auto end = (reinterpret_cast<std::uintptr_t>(bytes.data()) + bytes.size()) / page * page;
+  // Only a hint: a refusal costs memory, not correctness.
+  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
+
+std::optional<NamedTensors> ModelFiles::tensors() const { return std::nullopt; }
+
+void ModelFiles::fit(ModelSpec&) const {}
 
 std::unique_ptr<ModelFiles> ModelFiles::directory(const std::string& path) {
   return std::make_unique<DirectoryFiles>(path);

@@ -1,4 +1,5 @@
-// Source of a model's files: a directory, mapped read-only, or memory (the model linked into the binary).
+// Source of a model's files: a directory, mapped read-only, or memory (the model linked into the binary), or a GGUF
+// file (core/model/gguf).
 // Owner   the caller; every span returned is valid as long as this object.
 // Thread  one, at start: find() maps files on first use. Any thread may read the spans.
 // Fails   StartError: no such directory, or an unreadable file. A missing file is a nullopt.
@@ -11,10 +12,23 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "core/model/source/mapped_file.h"
 
 namespace quire::model {
+
+struct ModelSpec;
+struct Tensor;
+
+// Tensors under the names of a ModelSpec's table, and the files that hold them.
+struct NamedTensors {
+  std::vector<Tensor> tensors;
+  std::vector<std::string> files;
+};
+
+// Gives the memory of the pages that lie wholly inside `bytes` back to the kernel; a later read maps them again.
+void release_pages(FileBytes bytes);
 
 class ModelFiles {
  public:
@@ -34,8 +48,11 @@ class ModelFiles {
   virtual std::string describe(std::string_view name) const = 0;
   // For error texts: the other format of a model without this file, and the next step. Empty: no known format.
   virtual std::string explain_missing(std::string_view) const { return {}; }
-  // Gives the memory of the pages that lie wholly inside `bytes` back to the kernel; a later read maps them again.
-  virtual void release(FileBytes bytes) const = 0;
+  virtual void release(FileBytes bytes) const = 0;  // release_pages(), for bytes of mapped files
+  // Of a source whose tensors are not in safetensors.
+  virtual std::optional<NamedTensors> tensors() const;
+  // Fits a spec that was read from config.json to tensors() whose names or layouts are not the family's own.
+  virtual void fit(ModelSpec& spec) const;
 };
 
 }  // namespace quire::model

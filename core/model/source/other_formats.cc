@@ -42,9 +42,10 @@ struct Format {
 
 const std::vector<Format>& formats_of_models() {
   static const std::vector<Format> formats = {
-      {{"*.gguf"}, "holds GGUF ({0}), the format of llama.cpp, which quire does not read; {2}"},
+      {{"*.gguf"}, "holds GGUF ({0}): give that file"},
       {{"*.ggml", "ggml-model-*.bin"}, "holds GGML ({0}), an old format of llama.cpp, which quire does not read; {2}"},
-      {{"*.llamafile"}, "holds a llamafile ({0}), a program with GGUF inside, which quire does not read; {2}"},
+      {{"*.llamafile"},
+       "holds a llamafile ({0}), a program with GGUF inside, which quire does not read; give the GGUF file itself"},
       {{"mlc-chat-config.json", "params_shard_0.bin"}, "is a model of MLC ({0}), compiled for one device; {2}"},
       {{"*.engine"}, "is an engine of TensorRT-LLM ({0}), compiled for one GPU; {2}"},
       {{"genai_config.json", "*.onnx"}, "is a model of ONNX Runtime ({0}), which quire does not read; {2}"},
@@ -194,7 +195,9 @@ std::string explain_parent(const Directory& directory) {
            (snapshot.empty() ? "" : ", for example " + snapshot);
   }
   if (directory.has("blobs") && directory.has("manifests")) {
-    return fmt::format("is the store of ollama, whose models are GGUF, which quire does not read; {}", kOriginal);
+    return "is the store of ollama: give the model's own file, the largest of its blobs (`ollama show --modelfile "
+           "NAME` "
+           "names it after FROM)";
   }
   if (directory.first("checkpoint-*") != nullptr) {
     const std::string checkpoint = newest_in(directory.path, "checkpoint-");
@@ -256,7 +259,9 @@ std::string explain_no_path(const std::string& path) {
                        name);
   }
   if (is_name_of_ollama(path)) {
-    return fmt::format(": there is no such directory; if this is a name of ollama, its models are GGUF; {}", kOriginal);
+    return ": there is no such directory; if this is a name of ollama, give the model's own file (`ollama show "
+           "--modelfile "
+           "NAME` names it after FROM), or a name of the Hugging Face hub: ORG/NAME:Q4_K_M";
   }
   return ": there is no such directory; give one with config.json, tokenizer.json and model.safetensors, or the name "
          "of a "
@@ -277,7 +282,7 @@ std::optional<std::string> explain_bytes(FileBytes bytes) {
     if (begins_with(bytes, tag)) return "is a web page, not the file itself; download it again";
   }
   if (begins_with(bytes, "GGUF")) {
-    return fmt::format("is a GGUF file, the format of llama.cpp, which quire does not read; {}", kOriginal);
+    return "is a GGUF file in place of another; give it as MODEL";
   }
   // A pickle is a Python program, stored bare or in PyTorch's zip archive.
   const bool is_pickle = begins_with(bytes, "PK\x03\x04") || begins_with(bytes, "\x80\x02") ||

@@ -117,6 +117,12 @@ std::optional<backend::Format> Tensor::format() const {
   return std::nullopt;
 }
 
+std::optional<backend::BlockType> Tensor::blocks() const { return backend::block_type_named(dtype); }
+
+std::optional<backend::Format> Tensor::packed_format() const {
+  return blocks() ? std::optional(backend::Format::kF32) : format();
+}
+
 std::vector<Tensor> parse_safetensors(FileBytes file, const std::string& name) {
   std::uint64_t header_bytes = 0;
   if (file.size() < kLengthBytes) {
@@ -147,7 +153,17 @@ std::vector<Tensor> parse_safetensors(FileBytes file, const std::string& name) {
   return tensors;
 }
 
+Checkpoint Checkpoint::of(const ModelFiles& files, NamedTensors named) {
+  Checkpoint checkpoint;
+  checkpoint.file_ = files.describe(named.files.front());
+  checkpoint.files_ = std::move(named.files);
+  std::ranges::sort(checkpoint.files_);
+  for (Tensor& tensor : named.tensors) checkpoint.tensors_.try_emplace(tensor.name, std::move(tensor));
+  return checkpoint;
+}
+
 Checkpoint Checkpoint::open(const ModelFiles& files) {
+  if (auto named = files.tensors()) return of(files, *std::move(named));
   constexpr std::string_view kSingle = "model.safetensors";
   constexpr std::string_view kIndex = "model.safetensors.index.json";
   const std::optional<FileBytes> index = files.find(kIndex);
@@ -185,6 +201,7 @@ Checkpoint Checkpoint::open_file(const ModelFiles& files, std::string_view name)
 }
 
 Checkpoint Checkpoint::open_decoder(const ModelFiles& files) {
+  if (auto named = files.tensors()) return of(files, *std::move(named));
   Checkpoint checkpoint = open(files);
   checkpoint.rename_decoder();
   constexpr std::string_view kPrefix = "model.";

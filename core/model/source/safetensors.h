@@ -1,4 +1,5 @@
-// A checkpoint's tensors by name: from the shards that model.safetensors.index.json names, else from model.safetensors.
+// A checkpoint's tensors by name: those of ModelFiles::tensors(), or from the shards that
+// model.safetensors.index.json names, else from model.safetensors.
 // Only headers are read here; a tensor's data is a view into its mapped file and may be unaligned.
 // Owner   views into ModelFiles, which must outlive the checkpoint.
 // Thread  one, at start.
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "core/backend/tensors.h"
+#include "core/backend/weights/blocks.h"
 #include "core/model/source/model_files.h"
 
 namespace quire::model {
@@ -32,6 +34,10 @@ struct Tensor {
 
   std::uint64_t num_elements() const;             // overflow was checked when the header was read
   std::optional<backend::Format> format() const;  // of F32, BF16 and F16; nullopt for any other dtype
+  // Of a block-quantised matrix of a GGUF file; nullopt for any other dtype.
+  std::optional<backend::BlockType> blocks() const;
+  // The format that its numbers are packed in: f32 for blocks. nullopt: it is not read.
+  std::optional<backend::Format> packed_format() const;
 };
 
 // The tensors of one file, in file order.
@@ -59,6 +65,7 @@ class Checkpoint {
 
  private:
   using ShardOf = std::map<std::string, std::string>;  // tensor name → file name
+  static Checkpoint of(const ModelFiles& files, NamedTensors named);
   void rename_decoder();
   void add_shards(const ModelFiles& files, const std::string& index, const ShardOf& shard_of);
 

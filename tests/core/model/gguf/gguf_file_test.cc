@@ -232,8 +232,8 @@ TEST(GgufFile, RefusesAlignmentsThatAreNoPowerOfTwo) {
 
 TEST(GgufFile, NamesTheTypeToTakeInsteadOfOneThatIsNotRead) {
   EXPECT_EQ(explain_gguf_type("Q4_K"), "");
-  EXPECT_EQ(explain_gguf_type("IQ3_XXS"), "IQ3_XXS is not read; take a file of type Q3_K");
-  EXPECT_EQ(explain_gguf_type("TQ1_0"), "TQ1_0 is not read; take a file of type Q2_K");
+  EXPECT_EQ(explain_gguf_type("IQ3_XXS"), "IQ3_XXS, which is not read; take a file of type Q3_K");
+  EXPECT_EQ(explain_gguf_type("TQ1_0"), "TQ1_0, which is not read; take a file of type Q2_K");
 }
 
 TEST(GgufFile, AnyBytesAreReadOrRefused) {

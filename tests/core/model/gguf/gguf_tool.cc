@@ -1,5 +1,6 @@
 // Prints what a GGUF file holds, for the comparison with the package gguf: one line of JSON for each key and tensor.
 //   gguf_tool FILE
+//   gguf_tool --tokenizer FILE    its tokenizer.json
 #include <openssl/evp.h>
 
 #include <boost/json.hpp>
@@ -7,6 +8,7 @@
 
 #include "core/base/start_error.h"
 #include "core/model/gguf/gguf_file.h"
+#include "core/model/gguf/gguf_tokenizer.h"
 #include "core/model/source/mapped_file.h"
 
 namespace {
@@ -46,11 +48,16 @@ std::string sha256(quire::model::FileBytes bytes) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) return 2;
+  const bool wants_tokenizer = argc == 3 && std::string_view(argv[1]) == "--tokenizer";
+  if (argc != 2 && !wants_tokenizer) return 2;
   try {
-    const auto mapped = quire::model::MappedFile::open(argv[1]);
+    const auto mapped = quire::model::MappedFile::open(argv[argc - 1]);
     if (!mapped) throw quire::StartError(mapped.error().message);
-    const quire::model::GgufFile file((*mapped)->bytes(), argv[1]);
+    const quire::model::GgufFile file((*mapped)->bytes(), argv[argc - 1]);
+    if (wants_tokenizer) {
+      std::cout << quire::model::gguf_tokenizer_json(file);
+      return 0;
+    }
     for (const std::string_view key : file.keys()) {
       std::cout << json::object{{"key", key}, {"value", value_of(file, key)}} << "\n";
     }

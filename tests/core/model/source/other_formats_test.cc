@@ -31,7 +31,7 @@ constexpr const char* kConfig = "config.json";
 constexpr const char* kWeights = "model.safetensors";
 
 const Kind kKinds[] = {
-    {{"Qwen3-0.6B-Q4_K_M.gguf"}, kConfig, {"GGUF (Qwen3-0.6B-Q4_K_M.gguf)", "the original", "--quantize int4"}},
+    {{"Qwen3-0.6B-Q4_K_M.gguf"}, kConfig, {"GGUF (Qwen3-0.6B-Q4_K_M.gguf)", "give that file"}},
     {{"config.json", "model.gguf"}, kWeights, {"GGUF (model.gguf)"}},
     {{"ggml-model-q4_0.bin"}, kConfig, {"GGML (ggml-model-q4_0.bin)"}},
     {{"llava.llamafile"}, kConfig, {"llamafile"}},
@@ -46,7 +46,7 @@ const Kind kKinds[] = {
     {{"snapshots/0123/config.json", "refs/main", "blobs/x"}, kConfig, {"give its snapshot:", "/snapshots/0123"}},
     {{"refs/main", "snapshots/readme"}, kConfig, {"no snapshot yet", "quire pull"}},
     {{"models--a--b/snapshots/45/config.json", "version.txt"}, kConfig, {"cache", "/models--a--b/snapshots/45"}},
-    {{"blobs/sha256-1", "manifests/registry.ollama.ai"}, kConfig, {"store of ollama", "GGUF"}},
+    {{"blobs/sha256-1", "manifests/registry.ollama.ai"}, kConfig, {"store of ollama", "ollama show --modelfile"}},
     {{"checkpoint-90/config.json", "checkpoint-500/config.json"}, kConfig, {"training run", "/checkpoint-"}},
     {{"one/config.json", "two/config.json", "three/readme"}, kConfig, {"give one of them:", "/one, ", "/two"}},
     {{"mlc-chat-config.json", "params_shard_0.bin"}, kConfig, {"MLC"}},

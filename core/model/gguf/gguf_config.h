@@ -1,0 +1,20 @@
+// The configuration of a model in GGUF: its metadata as a config.json of its family, and how its tensors differ from
+// the family's own: other names, rows of q and k in pairs, norms with their 1 added.
+// Thread  start.
+// Fails   StartError naming file and key: an architecture that is not read, with the list; a missing key.
+// Source  llama.cpp's converter: the keys and tensors that it writes for each architecture.
+#pragma once
+
+#include <string>
+
+#include "core/model/gguf/gguf_set.h"
+#include "core/model/spec.h"
+
+namespace quire::model {
+
+std::string gguf_config_json(const GgufSet& set);
+
+// Fits a spec that was read from gguf_config_json() to the set's tensors.
+void fit_to_gguf(const GgufSet& set, ModelSpec& spec);
+
+}  // namespace quire::model

@@ -1,0 +1,123 @@
+#include "core/model/gguf/gguf_files.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "core/base/log.h"
+#include "core/base/start_error.h"
+#include "core/model/gguf/gguf_config.h"
+#include "core/model/gguf/gguf_set.h"
+#include "core/model/gguf/gguf_tokenizer.h"
+#include "core/model/source/safetensors.h"
+
+namespace quire::model {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string base_name(const std::string& path) { return fs::path(path).filename().string(); }
+
+class GgufModelFiles final : public ModelFiles {
+ public:
+  explicit GgufModelFiles(const std::string& path) : set_(path) {}
+
+  std::optional<FileBytes> find(std::string_view name) const override {
+    if (const MappedFile* mapped = set_.mapped(name)) return mapped->bytes();
+    const auto known = made_.find(name);
+    if (known != made_.end()) return bytes_of(known->second);
+    std::optional<std::string> text;
+    if (name == "config.json") text = gguf_config_json(set_);
+    if (name == "tokenizer.json") text = gguf_tokenizer_json(set_.metadata());
+    if (name == "tokenizer_config.json") text = gguf_tokenizer_config_json(set_.metadata());
+    if (!text) return std::nullopt;
+    return bytes_of(made_.emplace(name, *std::move(text)).first->second);
+  }
+
+  std::optional<FileStamp> stamp(std::string_view name) const override {
+    const MappedFile* mapped = set_.mapped(name);
+    return mapped == nullptr ? std::nullopt : std::optional(mapped->stamp());
+  }
+
+  std::string describe(std::string_view) const override { return set_.metadata().name(); }
+
+  void release(FileBytes bytes) const override { release_pages(bytes); }
+
+  std::optional<NamedTensors> tensors() const override {
+    NamedTensors out;
+    for (const auto& file : set_.files()) {
+      out.files.push_back(base_name(file->name()));
+      for (const GgufTensor& tensor : file->tensors()) {
+        if (const std::string known = explain_gguf_type(tensor.dtype); !known.empty()) {
+          throw StartError(fmt::format("{}: tensor '{}' has type {}", file->name(), log_safe(tensor.name), known));
+        }
+        out.tensors.push_back({tensor.name, tensor.dtype, tensor.shape, tensor.data, file->name()});
+      }
+    }
+    return out;
+  }
+
+  void fit(ModelSpec& spec) const override { fit_to_gguf(set_, spec); }
+
+ private:
+  static FileBytes bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
+
+  const GgufSet set_;
+  mutable std::map<std::string, std::string, std::less<>> made_;
+};
+
+// By its first bytes: the blobs of other programs' stores have no endings.
+bool is_gguf_file(const std::string& path) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) return false;
+  std::ifstream stream(path, std::ios::binary);
+  std::array<char, 4> magic{};
+  stream.read(magic.data(), magic.size());
+  return stream && std::string_view(magic.data(), magic.size()) == "GGUF";
+}
+
+// The GGUF models of a directory: of a split one its first part. Towers of images are none.
+std::vector<std::string> models_in(const std::string& directory) {
+  std::vector<std::string> out;
+  std::error_code error;
+  for (fs::directory_iterator entry(directory, error), end; !error && entry != end; entry.increment(error)) {
+    const std::string path = entry->path().string();
+    const std::string name = base_name(path);
+    if (!name.ends_with(".gguf") || name.find("mmproj") != name.npos || name.find("imatrix") != name.npos) continue;
+    if (parts_of_split(path).front() == path) out.push_back(path);
+  }
+  std::ranges::sort(out);
+  return out;
+}
+
+}  // namespace
+
+bool is_model_path(const std::string& path) {
+  std::error_code error;
+  return fs::is_directory(path, error) || is_gguf_file(path);
+}
+
+std::unique_ptr<ModelFiles> open_model_files(const std::string& path) {
+  std::error_code error;
+  if (is_gguf_file(path)) return std::make_unique<GgufModelFiles>(path);
+  if (!fs::exists(fs::path(path) / "config.json", error)) {
+    const std::vector<std::string> models = models_in(path);
+    if (models.size() == 1) return std::make_unique<GgufModelFiles>(models.front());
+    if (models.size() > 1) {
+      std::string names;
+      for (const std::string& model : models) names += (names.empty() ? "" : ", ") + base_name(model);
+      throw StartError(fmt::format("{} holds several GGUF models: give one of {}", path, names));
+    }
+  }
+  return ModelFiles::directory(path);
+}
+
+}  // namespace quire::model

@@ -1,0 +1,43 @@
+// The rows of a matrix, or the values of a vector, that an entry of the table asks for, in its order: a range of rows
+// or runs of them, heads turned from pairs to halves or copied, a transposed file's columns. Blocks are widened to f32.
+// Shape   bytes(): size() rows of inputs() numbers of format().
+// Owner   borrows the tensor's data, which must outlive the object.
+// Thread  one, at start.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "core/backend/weights/format.h"
+#include "core/model/source/safetensors.h"
+#include "core/model/tensor_table.h"
+
+namespace quire::model {
+
+class TensorRows {
+ public:
+  // `tensor` has been checked against the table: its packed_format() is known.
+  TensorRows(const Tensor& tensor, const TensorPart& part, TensorEntry::Kind kind);
+
+  std::uint64_t size() const { return num_rows_; }
+  FileBytes bytes() const;
+  backend::Format format() const { return format_; }
+
+ private:
+  FileBytes stored() const { return ordered_.empty() ? bytes_ : FileBytes(ordered_); }
+  void transpose(const Tensor& tensor, const TensorPart& part);
+  void gather_runs(FileBytes all, const TensorPart& part);
+  void reorder(const TensorPart& part);
+  void copy_heads(const TensorPart& part);
+
+  backend::Format format_;
+  std::uint64_t num_rows_ = 0;
+  std::size_t row_bytes_ = 0;
+  FileBytes bytes_;
+  std::vector<std::byte> transposed_;  // the whole tensor
+  std::vector<std::byte> ordered_;
+  std::vector<float> widened_;  // of blocks
+};
+
+}  // namespace quire::model

@@ -1,0 +1,73 @@
+"""GGUF files that llama.cpp's converter makes of tiny random checkpoints: quire's logits and tokens are those of transformers."""
+
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="golden tests need torch")
+transformers = pytest.importorskip("transformers", reason="golden tests need transformers")
+
+from family_checkpoints import FULL, LONGROPE, SLIDING, Tiny, write_checkpoint  # noqa: E402
+from file_lock import file_lock  # noqa: E402
+from golden_support import Reference, Run, check_greedy, random_prompt  # noqa: E402
+from gguf_converter import sources  # noqa: E402
+from packages import PLACE, install  # noqa: E402
+
+pytestmark = pytest.mark.full
+HERE = pathlib.Path(__file__).resolve().parent
+LLAMA3 = {"rope_type": "llama3", "rope_theta": 5e5, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 64}
+YARN = {"rope_type": "yarn", "rope_theta": 1e4, "factor": 4.0, "original_max_position_embeddings": 128}
+CASES = {
+    "llama": Tiny("llama", dict(rms_norm_eps=1e-2), {}),
+    "llama3-rope-tied": Tiny("llama", dict(tie_word_embeddings=True, rope_parameters=LLAMA3), {}),
+    "llama-linear-rope": Tiny("llama", dict(rope_parameters={"rope_type": "linear", "rope_theta": 1e4, "factor": 2.0}), {}),
+    "llama-head-dim": Tiny("llama", dict(head_dim=24, num_key_value_heads=1), {}),
+    "mistral": Tiny("mistral", dict(sliding_window=None), {}),
+    "qwen2": Tiny("qwen2", dict(rms_norm_eps=1e-2), {}),
+    "qwen2-yarn": Tiny("qwen2", dict(rope_parameters=YARN, tie_word_embeddings=True), {}),
+    "qwen3": Tiny("qwen3", dict(head_dim=24), {}),
+    "gemma": Tiny("gemma", dict(head_dim=24), {}),
+    "gemma2": Tiny("gemma2", dict(head_dim=24, query_pre_attn_scalar=24, sliding_window=24, attn_logit_softcapping=3.0, final_logit_softcapping=8.0), {}),
+    "gemma3": Tiny("gemma3_text", dict(head_dim=24, query_pre_attn_scalar=24, sliding_window=24, num_hidden_layers=7,
+                                       layer_types=[SLIDING] * 5 + [FULL] + [SLIDING]), {}),
+    "phi3": Tiny("phi3", dict(sliding_window=24), {}),
+    "phi3-longrope": Tiny("phi3", dict(original_max_position_embeddings=32, rope_parameters=LONGROPE, sliding_window=100), {}, lengths=(40, 300)),
+    "granite": Tiny("granite", dict(embedding_multiplier=3.0, logits_scaling=0.5, residual_multiplier=0.7, attention_multiplier=0.2), {}),
+    "olmo2": Tiny("olmo2", dict(rms_norm_eps=1e-2), {}),
+    "smollm3": Tiny("smollm3", dict(num_hidden_layers=5), {}),
+    "starcoder2": Tiny("starcoder2", dict(sliding_window=None), {}),  # GGUF has no window of it
+    "stablelm": Tiny("stablelm", dict(use_qkv_bias=True), {}),
+    "cohere": Tiny("cohere", dict(logit_scale=0.25), {}),
+    "cohere2": Tiny("cohere2", dict(head_dim=16, sliding_window=24, num_hidden_layers=5, logit_scale=0.25), {}, spelling={"rotary_pct": 1.0}),
+    "glm4": Tiny("glm4", dict(head_dim=16), {}),
+}
+
+
+@pytest.fixture(scope="session")
+def converter():
+    folder = PLACE / "gguf_converter"
+    folder.mkdir(parents=True, exist_ok=True)
+    with file_lock(PLACE / "gguf_converter.lock"):
+        return sources(folder, install)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_logits_and_greedy_tokens_are_those_of_the_source(name, converter, tmp_path):
+    tiny = CASES[name]
+    write_checkpoint(tmp_path / "model", tiny)
+    done = subprocess.run([sys.executable, HERE / "gguf_converter.py", converter, tmp_path / "model", tmp_path / "model.gguf"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    reference = Reference(tmp_path / "model")
+    for length in tiny.lengths:
+        prompt = random_prompt(length, reference.vocab)
+        run = Run(tmp_path / "model.gguf", prompt, reference.vocab, tmp_path, greedy=32)
+        reference(prompt)
+        reference.check_rope(run)
+        expected, tolerance = reference(prompt)
+        difference = np.abs(run.logits - expected).max(axis=-1)
+        print(f"{length} tokens: {(difference / tolerance).max():.3g} of the tolerance {tolerance.max():.3g}")
+        assert (difference <= tolerance).all()
+        check_greedy(reference, prompt, run.greedy)
