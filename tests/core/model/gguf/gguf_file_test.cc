@@ -243,7 +243,8 @@ TEST(GgufFile, AnyBytesAreReadOrRefused) {
     std::string bytes = whole;
     for (int change = 0; change < 1 + i % 4; ++change) bytes[draw() % bytes.size()] = static_cast<char>(draw());
     try {
-      for (const GgufTensor& tensor : read(bytes).tensors()) {
+      const GgufFile gguf = read(bytes);
+      for (const GgufTensor& tensor : gguf.tensors()) {
         const auto begin = reinterpret_cast<const char*>(tensor.data.data());
         ASSERT_TRUE(tensor.data.empty() ||
                     (begin >= bytes.data() && begin + tensor.data.size() <= bytes.data() + bytes.size()));
