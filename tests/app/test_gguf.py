@@ -103,7 +103,7 @@ def test_the_packed_cache_keeps_it_for_the_next_start(model, expected, tmp_path)
 
 def test_an_architecture_that_is_not_read_is_named_with_those_that_are(tmp_path):
     gguf_models.write(tmp_path / "x.gguf", architecture="mamba")
-    refused(tmp_path / "x.gguf", "key 'general.architecture' is 'mamba'", "llama, qwen2, qwen3, gemma")
+    refused(tmp_path / "x.gguf", "key 'general.architecture' is 'mamba'", "llama, qwen2, qwen3, mistral3")
 
 
 def test_a_tokenizer_that_is_not_read_is_named(tmp_path):

@@ -1,8 +1,9 @@
 """llama.cpp's own converter, from the sources of the package llama-cpp-python, on a checkpoint without a tokenizer.
 
-    python gguf_converter.py LLAMA_CPP CHECKPOINT OUT.gguf
+    python gguf_converter.py LLAMA_CPP CHECKPOINT OUT.gguf [ARCHITECTURE]
 
-LLAMA_CPP is a folder with conversion/ and gguf-py/. The vocabulary is drawn up here: bytes, and tokens for the rest.
+LLAMA_CPP is a folder with conversion/ and gguf-py/. ARCHITECTURE stands for that of config.json. The vocabulary
+is drawn up here: bytes, and tokens for the rest.
 """
 
 import json
@@ -41,7 +42,7 @@ def bytes_to_unicode():
     return {**{byte: chr(byte) for byte in visible}, **{byte: chr(256 + place) for place, byte in enumerate(hidden)}}
 
 
-def convert(llama_cpp, checkpoint, out):
+def convert(llama_cpp, checkpoint, out, architecture=None):
     sys.path[:0] = [str(llama_cpp), str(llama_cpp / "gguf-py")]
     import gguf
     from conversion import ModelBase, ModelType, get_model_class
@@ -56,9 +57,11 @@ def convert(llama_cpp, checkpoint, out):
         writer.add_tokenizer_model("gpt2"), writer.add_tokenizer_pre("gpt-2"), writer.add_token_list(tokens)
         writer.add_token_types([gguf.TokenType.NORMAL] * len(tokens)), writer.add_token_merges([f"{alphabet[0]} {alphabet[1]}"])
 
-    kind = get_model_class(config["architectures"][0])
+    kind = get_model_class(str(architecture or config["architectures"][0]))
     kind.set_vocab = set_vocab
-    hparams = ModelBase.load_hparams(checkpoint, False)
+    if hasattr(kind, "Ministral3Model"):  # `kind` hands everything on to it
+        kind.Ministral3Model.set_vocab = set_vocab
+    hparams = {**config, **ModelBase.load_hparams(checkpoint, False)}  # transformers drops keys that the converter asks for
     kind(checkpoint, gguf.LlamaFileType.ALL_F32, out, eager=True, hparams=hparams).write()
     (checkpoint / "tokenizer.json").unlink()
     del ModelType

@@ -7,59 +7,22 @@
 #include <random>
 
 #include "core/base/start_error.h"
+#include "tests/support/gguf_writer.h"
 
 namespace quire::model {
 namespace {
 
+using test::GgufWriter;
+using test::kArray;
+using test::kBool;
+using test::kFloat;
+using test::kInt64;
+using test::kString;
+using test::kUint32;
+using test::kUint64;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-constexpr std::uint32_t kUint32 = 4;
-constexpr std::uint32_t kFloat = 6;
-constexpr std::uint32_t kBool = 7;
-constexpr std::uint32_t kString = 8;
-constexpr std::uint32_t kArray = 9;
-constexpr std::uint32_t kUint64 = 10;
-constexpr std::uint32_t kInt64 = 11;
-
-// A GGUF file, written field by field.
-class Writer {
- public:
-  template <typename T>
-  Writer& put(T value) {
-    bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
-    return *this;
-  }
-  Writer& text(std::string_view value) {
-    put<std::uint64_t>(value.size());
-    bytes += value;
-    return *this;
-  }
-  Writer& head(std::uint64_t tensors, std::uint64_t keys, std::uint32_t version = 3) {
-    bytes += "GGUF";
-    return put(version).put(tensors).put(keys);
-  }
-  Writer& key(std::string_view name, std::uint32_t type) { return text(name).put(type); }
-  Writer& array(std::string_view name, std::uint32_t type, std::uint64_t count) {
-    return key(name, kArray).put(type).put(count);
-  }
-  Writer& tensor(std::string_view name, std::vector<std::uint64_t> extents, std::uint32_t type, std::uint64_t offset) {
-    text(name).put(static_cast<std::uint32_t>(extents.size()));
-    for (const std::uint64_t extent : extents) put(extent);
-    return put(type).put(offset);
-  }
-  Writer& pad(std::size_t alignment = 32) {
-    while (bytes.size() % alignment != 0) bytes += '\0';
-    return *this;
-  }
-  Writer& data(std::size_t count, char value = 7) {
-    bytes.append(count, value);
-    return *this;
-  }
-
-  std::string bytes;
-};
 
 GgufFile read(const std::string& bytes) { return {std::as_bytes(std::span(bytes)), "x.gguf"}; }
 
@@ -73,7 +36,7 @@ std::string refusal(const std::string& bytes) {
 }
 
 TEST(GgufFile, HasValuesOfEveryTypeByKey) {
-  Writer file;
+  GgufWriter file;
   file.head(0, 13);
   file.key("u8", 0).put<std::uint8_t>(200);
   file.key("i8", 1).put<std::int8_t>(-3);
@@ -108,7 +71,7 @@ TEST(GgufFile, HasValuesOfEveryTypeByKey) {
 }
 
 TEST(GgufFile, RefusesAValueOfAnotherTypeThanAskedByItsKey) {
-  Writer file;
+  GgufWriter file;
   file.head(0, 4);
   file.key("text", kString).text("x");
   file.key("negative", 5).put<std::int32_t>(-1);
@@ -136,7 +99,7 @@ TEST(GgufFile, RefusesAValueOfAnotherTypeThanAskedByItsKey) {
 }
 
 std::string two_tensors(std::uint64_t alignment = 32) {
-  Writer file;
+  GgufWriter file;
   file.head(2, 1).key("general.alignment", kUint32).put(static_cast<std::uint32_t>(alignment));
   file.tensor("a", {3, 2}, 0, 0);                                                 // f32: 24 bytes
   file.tensor("b", {32, 2, 1}, 2, (24 + alignment - 1) / alignment * alignment);  // Q4_0: 36 bytes
@@ -173,37 +136,42 @@ TEST(GgufFile, MayBeCutNowhere) {
 
 TEST(GgufFile, RefusesOtherVersionsByTheirNumber) {
   EXPECT_THAT(refusal("GGML1234"), HasSubstr("is no GGUF file"));
-  EXPECT_THAT(refusal(Writer().head(0, 0, 1).bytes), HasSubstr("version 1 is not read"));
-  EXPECT_THAT(refusal(Writer().head(0, 0, 4).bytes), HasSubstr("version 4 is not read"));
-  EXPECT_THAT(refusal(Writer().head(0, 0, 0x03000000).bytes), HasSubstr("big-endian"));
-  EXPECT_EQ(refusal(Writer().head(0, 0, 2).bytes), "");
+  EXPECT_THAT(refusal(GgufWriter().head(0, 0, 1).bytes), HasSubstr("version 1 is not read"));
+  EXPECT_THAT(refusal(GgufWriter().head(0, 0, 4).bytes), HasSubstr("version 4 is not read"));
+  EXPECT_THAT(refusal(GgufWriter().head(0, 0, 0x03000000).bytes), HasSubstr("big-endian"));
+  EXPECT_EQ(refusal(GgufWriter().head(0, 0, 2).bytes), "");
 }
 
 TEST(GgufFile, RefusesCountsThatTheFileIsTooShortForAtOnce) {
   constexpr std::uint64_t kMost = ~std::uint64_t{0};
-  EXPECT_THAT(refusal(Writer().head(0, kMost).bytes), HasSubstr("18446744073709551615 keys"));
-  EXPECT_THAT(refusal(Writer().head(kMost, 0).bytes), HasSubstr("18446744073709551615 tensors"));
-  EXPECT_THAT(refusal(Writer().head(0, 1).put(kMost).data(100).bytes), HasSubstr("a key at byte"));
-  EXPECT_THAT(refusal(Writer().head(0, 1).key("k", kString).put(kMost).data(100).bytes), HasSubstr("a string at byte"));
+  EXPECT_THAT(refusal(GgufWriter().head(0, kMost).bytes), HasSubstr("18446744073709551615 keys"));
+  EXPECT_THAT(refusal(GgufWriter().head(kMost, 0).bytes), HasSubstr("18446744073709551615 tensors"));
+  EXPECT_THAT(refusal(GgufWriter().head(0, 1).put(kMost).data(100).bytes), HasSubstr("a key at byte"));
+  EXPECT_THAT(refusal(GgufWriter().head(0, 1).key("k", kString).put(kMost).data(100).bytes),
+              HasSubstr("a string at byte"));
   for (const std::uint32_t type : {0u, kUint32, kFloat, kString, kUint64}) {
-    EXPECT_THAT(refusal(Writer().head(0, 1).array("k", type, kMost).data(100).bytes),
+    EXPECT_THAT(refusal(GgufWriter().head(0, 1).array("k", type, kMost).data(100).bytes),
                 HasSubstr("key 'k' has 18446744073709551615 elements"));
-    EXPECT_THAT(refusal(Writer().head(0, 1).array("k", type, kMost / 8 + 2).data(100).bytes), HasSubstr("elements"));
+    EXPECT_THAT(refusal(GgufWriter().head(0, 1).array("k", type, kMost / 8 + 2).data(100).bytes),
+                HasSubstr("elements"));
   }
 }
 
 TEST(GgufFile, RefusesKeysAndTypesThatCannotBe) {
-  EXPECT_THAT(refusal(Writer().head(0, 1).key("k", 13).data(8).bytes), HasSubstr("key 'k' has the unknown type 13"));
-  EXPECT_THAT(refusal(Writer().head(0, 1).array("k", 99, 1).data(8).bytes), HasSubstr("unknown type 99"));
-  EXPECT_THAT(refusal(Writer().head(0, 1).array("k", kArray, 1).data(8).bytes), HasSubstr("is an array of arrays"));
-  EXPECT_THAT(refusal(Writer().head(0, 1).key("", kBool).data(8).bytes), HasSubstr("a key has 0 bytes"));
-  EXPECT_THAT(refusal(Writer().head(0, 1).key(std::string(1025, 'k'), kBool).data(8).bytes), HasSubstr("1025 bytes"));
-  EXPECT_EQ(refusal(Writer().head(0, 1).key(std::string(1024, 'k'), kBool).data(8).bytes), "");
-  EXPECT_THAT(refusal(Writer().head(0, 2).key("k", 0).data(1).key("k", 0).data(1).bytes), HasSubstr("is there twice"));
+  EXPECT_THAT(refusal(GgufWriter().head(0, 1).key("k", 13).data(8).bytes),
+              HasSubstr("key 'k' has the unknown type 13"));
+  EXPECT_THAT(refusal(GgufWriter().head(0, 1).array("k", 99, 1).data(8).bytes), HasSubstr("unknown type 99"));
+  EXPECT_THAT(refusal(GgufWriter().head(0, 1).array("k", kArray, 1).data(8).bytes), HasSubstr("is an array of arrays"));
+  EXPECT_THAT(refusal(GgufWriter().head(0, 1).key("", kBool).data(8).bytes), HasSubstr("a key has 0 bytes"));
+  EXPECT_THAT(refusal(GgufWriter().head(0, 1).key(std::string(1025, 'k'), kBool).data(8).bytes),
+              HasSubstr("1025 bytes"));
+  EXPECT_EQ(refusal(GgufWriter().head(0, 1).key(std::string(1024, 'k'), kBool).data(8).bytes), "");
+  EXPECT_THAT(refusal(GgufWriter().head(0, 2).key("k", 0).data(1).key("k", 0).data(1).bytes),
+              HasSubstr("is there twice"));
 }
 
 std::string one_tensor(std::vector<std::uint64_t> extents, std::uint32_t type, std::uint64_t offset = 0) {
-  return Writer().head(1, 0).tensor("t", std::move(extents), type, offset).pad().data(4096).bytes;
+  return GgufWriter().head(1, 0).tensor("t", std::move(extents), type, offset).pad().data(4096).bytes;
 }
 
 TEST(GgufFile, RefusesTensorsThatCannotBeByTheirName) {
@@ -217,15 +185,15 @@ TEST(GgufFile, RefusesTensorsThatCannotBeByTheirName) {
   EXPECT_THAT(refusal(one_tensor({32}, 0, 32)), HasSubstr("lies at 32, where 0 was expected"));
   EXPECT_THAT(refusal(one_tensor({32}, 4)), HasSubstr("type 4, which is unknown or was removed"));
   EXPECT_THAT(refusal(one_tensor({32}, 139)), HasSubstr("type 139, which is not of llama.cpp"));
-  const auto twice = Writer().head(2, 0).tensor("t", {8}, 0, 0).tensor("t", {8}, 0, 32).pad().data(64).bytes;
+  const auto twice = GgufWriter().head(2, 0).tensor("t", {8}, 0, 0).tensor("t", {8}, 0, 32).pad().data(64).bytes;
   EXPECT_THAT(refusal(twice), HasSubstr("tensor 't' is there twice"));
-  const auto overlap = Writer().head(2, 0).tensor("t", {8}, 0, 0).tensor("u", {8}, 0, 0).pad().data(64).bytes;
+  const auto overlap = GgufWriter().head(2, 0).tensor("t", {8}, 0, 0).tensor("u", {8}, 0, 0).pad().data(64).bytes;
   EXPECT_THAT(refusal(overlap), HasSubstr("tensor 'u' lies at 0, where 32 was expected"));
 }
 
 TEST(GgufFile, RefusesAlignmentsThatAreNoPowerOfTwo) {
   for (const std::uint32_t alignment : {0u, 3u, 48u, 2u << 20}) {
-    const auto bytes = Writer().head(0, 1).key("general.alignment", kUint32).put(alignment).bytes;
+    const auto bytes = GgufWriter().head(0, 1).key("general.alignment", kUint32).put(alignment).bytes;
     EXPECT_THAT(refusal(bytes), AllOf(HasSubstr("general.alignment"), HasSubstr("power of two"))) << alignment;
   }
 }

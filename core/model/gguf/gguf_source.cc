@@ -1,0 +1,49 @@
+#include "core/model/gguf/gguf_source.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "core/base/start_error.h"
+
+namespace quire::model {
+
+GgufSource::GgufSource(const GgufSet& set) : set_(set), file_(set.metadata()) {
+  const auto name = file_.text("general.architecture");
+  if (!name) file_.refuse_key("general.architecture", "is missing: this is no model");
+  architecture_ = *name;
+}
+
+std::uint64_t GgufSource::require_uint(std::string_view name) const {
+  const auto value = uint(name);
+  if (!value) file_.refuse_key(key(name), "is missing");
+  return *value;
+}
+
+std::uint64_t GgufSource::heads() const {
+  const std::uint64_t number = require_uint("attention.head_count");
+  if (number == 0) file_.refuse_key(key("attention.head_count"), "is 0");
+  return number;
+}
+
+std::uint64_t GgufSource::head_dim() const {
+  if (const auto given = uint("attention.key_length")) return *given;
+  return require_uint("embedding_length") / heads();
+}
+
+const GgufTensor& GgufSource::require(std::string_view name) const {
+  const GgufTensor* tensor = find(name);
+  if (tensor == nullptr) throw StartError(fmt::format("{}: tensor '{}' is missing", file_.name(), name));
+  return *tensor;
+}
+
+std::vector<float> GgufSource::numbers(const GgufTensor& tensor) const {
+  if (tensor.dtype != "F32") {
+    throw StartError(fmt::format("{}: tensor '{}' has type {}; expected F32", file_.name(), tensor.name, tensor.dtype));
+  }
+  std::vector<float> out(tensor.data.size() / sizeof(float));
+  std::memcpy(out.data(), tensor.data.data(), out.size() * sizeof(float));
+  return out;
+}
+
+}  // namespace quire::model

@@ -1,0 +1,230 @@
+#include "core/model/gguf/gguf_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <limits>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/start_error.h"
+#include "core/model/arch/config.h"
+#include "core/model/gguf/gguf_files.h"
+#include "tests/support/cases.h"
+#include "tests/support/gguf_writer.h"
+#include "tests/support/temporary_folder.h"
+
+namespace quire::model {
+namespace {
+
+using test::GgufWriter;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr std::array<const char*, 31> kNames = {
+    "llama",    "qwen2",    "qwen3",     "mistral3",   "gemma",    "gemma2",    "gemma3",        "phi2",
+    "phi3",     "granite",  "olmo",      "olmo2",      "smollm3",  "arcee",     "seed_oss",      "exaone4",
+    "ernie4_5", "nemotron", "starcoder", "starcoder2", "stablelm", "command-r", "hunyuan-dense", "cohere2",
+    "chatglm",  "glm4",     "gpt2",      "gptneox",    "bloom",    "mpt",       "falcon"};
+
+// A key's type and value, as the file has them.
+std::string stored(std::uint32_t type, auto value) {
+  GgufWriter out;
+  return out.put(type).put(value).bytes;
+}
+std::string whole(std::uint32_t value) { return stored(test::kUint32, value); }
+std::string real(float value) { return stored(test::kFloat, value); }
+std::string word(std::string_view value) { return GgufWriter().put(test::kString).text(value).bytes; }
+
+using Keys = std::map<std::string, std::string>;
+
+Keys sound_keys(const std::string& name) {
+  Keys keys{{"general.architecture", word(name)}};
+  const auto add = [&](const std::string& key, std::string value) { keys[name + "." + key] = std::move(value); };
+  add("embedding_length", whole(64));
+  add("block_count", whole(2));
+  add("attention.head_count", whole(4));
+  add("attention.head_count_kv", whole(name == "gpt2" || name == "bloom" ? 4 : 2));
+  add("feed_forward_length", whole(256));
+  add("context_length", whole(128));
+  add("attention.layer_norm_rms_epsilon", real(1e-5f));
+  add("attention.layer_norm_epsilon", real(1e-5f));
+  add("rope.freq_base", real(1e4f));
+  add("rope.dimension_count", whole(16));
+  if (name == "gemma2" || name == "gemma3" || name == "cohere2") add("attention.sliding_window", whole(32));
+  return keys;
+}
+
+// Keys that only some files have.
+const std::vector<std::string> kRare = {"attention.key_length",
+                                        "attention.value_length",
+                                        "attention.sliding_window",
+                                        "attention.sliding_window_pattern",
+                                        "attention.clamp_kqv",
+                                        "attention.max_alibi_bias",
+                                        "attention.scale",
+                                        "attention.temperature_scale",
+                                        "attn_logit_softcapping",
+                                        "final_logit_softcapping",
+                                        "embedding_scale",
+                                        "residual_scale",
+                                        "logit_scale",
+                                        "rope.freq_base_swa",
+                                        "rope.scaling.type",
+                                        "rope.scaling.factor",
+                                        "rope.scaling.attn_factor",
+                                        "rope.scaling.yarn_log_multiplier",
+                                        "rope.scaling.yarn_beta_fast",
+                                        "rope.scaling.original_context_length",
+                                        "use_parallel_residual"};
+
+std::string any_value(std::mt19937& draw) {
+  switch (draw() % 14) {
+    case 0:
+      return whole(0);
+    case 1:
+      return whole(1);
+    case 2:
+      return whole(3);
+    case 3:
+      return whole(1u << 31);
+    case 4:
+      return whole(std::numeric_limits<std::uint32_t>::max());
+    case 5:
+      return stored(test::kUint64, std::uint64_t{1} << 63);
+    case 6:
+      return stored(test::kInt64, std::int64_t{-1});
+    case 7:
+      return real(0.0f);
+    case 8:
+      return real(-1.0f);
+    case 9:
+      return real(std::numeric_limits<float>::quiet_NaN());
+    case 10:
+      return real(std::numeric_limits<float>::infinity());
+    case 11:
+      return word(draw() % 2 == 0 ? "yarn" : "linear");
+    case 12:
+      return stored(test::kBool, std::uint8_t{1});
+    default:
+      return GgufWriter().put(test::kArray).put(test::kUint32).put(std::uint64_t{1}).put(2u).bytes;
+  }
+}
+
+std::string file_of(const Keys& keys, const std::vector<std::string>& tensors) {
+  GgufWriter file;
+  file.head(1 + tensors.size(), keys.size());
+  for (const auto& [key, value] : keys) file.text(key).bytes += value;
+  constexpr std::uint64_t kF32 = 0;
+  std::uint64_t offset = 0;
+  file.tensor("token_embd.weight", {64, 8}, kF32, offset);
+  offset += 64 * 8 * sizeof(float);
+  for (const std::string& tensor : tensors) {
+    file.tensor(tensor, {8}, kF32, offset);
+    offset += 8 * sizeof(float);
+  }
+  file.pad().data(offset, 0);
+  return file.bytes;
+}
+
+ModelSpec read(const test::TemporaryFolder& folder, const std::string& bytes) {
+  folder.write("x.gguf", bytes);
+  const std::unique_ptr<ModelFiles> files = open_model_files(folder.path_of("x.gguf"));
+  return load_config(*files);
+}
+
+std::string refusal(const Keys& keys) {
+  const test::TemporaryFolder folder;
+  try {
+    read(folder, file_of(keys, {}));
+  } catch (const StartError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(GgufConfig, EveryArchitectureIsRead) {
+  const test::TemporaryFolder folder;
+  for (const char* name : kNames) {
+    Keys keys = sound_keys(name);
+    if (name == std::string_view("mpt")) keys["mpt.attention.max_alibi_bias"] = real(8.0f);
+    const ModelSpec spec = read(folder, file_of(keys, {}));
+    EXPECT_EQ(spec.num_layers(), 2u) << name;
+    EXPECT_EQ(spec.hidden, 64u) << name;
+    EXPECT_EQ(spec.layers.front().attention.head_dim, 16u) << name;
+    EXPECT_EQ(spec.names.layers, "blk") << name;
+  }
+}
+
+TEST(GgufConfig, SizesThatNothingCanBeDividedByAreRefusedByKey) {
+  Keys keys = sound_keys("llama");
+  keys["llama.attention.head_count"] = whole(0);
+  EXPECT_THAT(refusal(keys), HasSubstr("key 'llama.attention.head_count' is 0"));
+  keys = sound_keys("llama");
+  keys["llama.embedding_length"] = whole(3);
+  EXPECT_THAT(refusal(keys), HasSubstr("key 'llama.embedding_length' is too small for the heads"));
+  keys = sound_keys("gemma2");
+  keys.erase("gemma2.attention.head_count");
+  EXPECT_THAT(refusal(keys), AllOf(HasSubstr("x.gguf"), HasSubstr("key 'gemma2.attention.head_count' is missing")));
+}
+
+TEST(GgufConfig, AFileOfOlmo2WithAWindowIsOlmo3) {
+  const test::TemporaryFolder folder;
+  Keys keys = sound_keys("olmo2");
+  EXPECT_EQ(read(folder, file_of(keys, {})).model_type, "olmo2");
+  keys["olmo2.attention.sliding_window"] = whole(32);
+  const ModelSpec spec = read(folder, file_of(keys, {}));
+  EXPECT_EQ(spec.model_type, "olmo3");
+  EXPECT_EQ(spec.layers.front().attention.window, 32u);
+}
+
+TEST(GgufConfig, AHeadThatTurnsAsAWholeDoesSoWhereTheFamilyTurnsAPart) {
+  const test::TemporaryFolder folder;
+  for (const char* name : {"glm4", "stablelm", "gptneox", "phi2", "nemotron"}) {
+    const ModelSpec spec = read(folder, file_of(sound_keys(name), {}));
+    EXPECT_EQ(spec.ropes.front().rotary_dims(16), 16u) << name;
+    Keys keys = sound_keys(name);
+    keys[std::string(name) + ".rope.dimension_count"] = whole(4);
+    EXPECT_EQ(read(folder, file_of(keys, {})).ropes.front().rotary_dims(16), 4u) << name;
+  }
+}
+
+TEST(GgufConfig, AnyMetadataIsReadOrRefused) {
+  std::mt19937 draw(1);
+  const test::TemporaryFolder folder;
+  const std::uint32_t rounds = quire::testing::cases(150);
+  for (const char* name : kNames) {
+    for (std::uint32_t round = 0; round < rounds; ++round) {
+      Keys keys = sound_keys(name);
+      std::vector<std::string> known;
+      for (const auto& [key, value] : keys) known.push_back(key);
+      for (unsigned change = 0; change < 1 + draw() % 3; ++change) {
+        const bool rare = draw() % 2 == 0;
+        const std::string key =
+            rare ? std::string(name) + "." + kRare[draw() % kRare.size()] : known[1 + draw() % (known.size() - 1)];
+        if (draw() % 8 == 0) {
+          keys.erase(key);
+        } else {
+          keys[key] = any_value(draw);
+        }
+      }
+      std::vector<std::string> tensors;
+      for (const char* tensor : {"blk.0.attn_q.bias", "blk.0.attn_norm_2.weight", "blk.0.attn_qkv.weight",
+                                 "rope_freqs.weight", "rope_factors_short.weight", "rope_factors_long.weight"}) {
+        if (draw() % 3 == 0) tensors.emplace_back(tensor);
+      }
+      try {
+        read(folder, file_of(keys, tensors));
+      } catch (const StartError&) {
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace quire::model
