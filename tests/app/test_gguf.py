@@ -85,6 +85,16 @@ def test_a_chat_template_and_end_tokens_come_along(model):
     assert plan.returncode == 0, plan.stderr
 
 
+def test_sampling_settings_that_the_file_recommends_are_the_defaults(expected, tmp_path):
+    settings = {"temp": 0.0, "top_p": 0.5, "min_p": 0.25, "penalty_repeat": 1.0, "top_k": 7}
+    path = gguf_models.write(tmp_path / "x.gguf", sampling=settings)
+    done = quire("generate", "--model", path, "--prompt", "Once upon a time", "--max-tokens", "40")
+    assert done.returncode == 0 and done.stdout == expected, done.stderr
+    path = gguf_models.write(tmp_path / "y.gguf", sampling={"top_p": 1.5})
+    done = quire("serve", path, "--port", "0")
+    assert done.returncode == 2 and "'top_p' is 1.5" in done.stderr, done.stderr
+
+
 def test_a_draft_model_may_be_gguf(model, expected):
     done = quire("generate", "--model", STORIES, "--prompt", "Once upon a time", "--temperature", "0", "--max-tokens", "40", "--speculative-config",
                  f'{{"method": "draft_model", "model": "{model}", "num_speculative_tokens": 2}}')

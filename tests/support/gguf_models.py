@@ -59,6 +59,8 @@ def metadata(writer, **changes):
     writer.add_token_types([gguf.TokenType.CONTROL if token == "<|endoftext|>" else gguf.TokenType.NORMAL for token in tokens])
     writer.add_token_merges([" ".join(merge) for merge in tokenizer["model"]["merges"]])
     writer.add_bos_token_id(0), writer.add_eos_token_id(0), writer.add_add_bos_token(False)
+    for name, value in changes.get("sampling", {}).items():
+        (writer.add_uint32 if isinstance(value, int) else writer.add_float32)(f"general.sampling.{name}", value)
     writer.add_chat_template(json.loads((STORIES / "tokenizer_config.json").read_text())["chat_template"])
 
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <boost/json.hpp>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -105,6 +106,23 @@ std::string gguf_config_json(const GgufSet& set) {
   config["eos_token_id"] = end_tokens(source);
   if (const auto bos = source.file().uint("tokenizer.ggml.bos_token_id")) config["bos_token_id"] = *bos;
   return json::serialize(config);
+}
+
+std::string gguf_generation_config_json(const GgufSet& set) {
+  constexpr std::pair<const char*, const char*> kKeys[] = {{"general.sampling.temp", "temperature"},
+                                                           {"general.sampling.top_p", "top_p"},
+                                                           {"general.sampling.min_p", "min_p"},
+                                                           {"general.sampling.penalty_repeat", "repetition_penalty"}};
+  const GgufFile& file = set.metadata();
+  json::object out;
+  for (const auto& [from, to] : kKeys) {
+    const auto value = file.number(from);
+    if (!value) continue;
+    if (!std::isfinite(*value)) file.refuse_key(from, "is not finite");
+    out[to] = *value;
+  }
+  if (const auto top_k = file.integer("general.sampling.top_k")) out["top_k"] = *top_k;
+  return json::serialize(out);
 }
 
 void fit_to_gguf(const GgufSet& set, ModelSpec& spec) {

@@ -14,6 +14,9 @@ namespace quire::model {
 
 std::string gguf_config_json(const GgufSet& set);
 
+// The sampling settings that the metadata recommends as a generation_config.json; "{}": none.
+std::string gguf_generation_config_json(const GgufSet& set);
+
 // Fits a spec that was read from gguf_config_json() to the set's tensors.
 void fit_to_gguf(const GgufSet& set, ModelSpec& spec);
 

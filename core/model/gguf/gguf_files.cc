@@ -36,6 +36,7 @@ class GgufModelFiles final : public ModelFiles {
     if (known != made_.end()) return bytes_of(known->second);
     std::optional<std::string> text;
     if (name == "config.json") text = gguf_config_json(set_);
+    if (name == "generation_config.json") text = gguf_generation_config_json(set_);
     if (name == "tokenizer.json") text = gguf_tokenizer_json(set_.metadata());
     if (name == "tokenizer_config.json") text = gguf_tokenizer_config_json(set_.metadata());
     if (!text) return std::nullopt;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstring>
 
 #include "core/base/start_error.h"
@@ -18,6 +19,12 @@ std::uint64_t GgufSource::require_uint(std::string_view name) const {
   const auto value = uint(name);
   if (!value) file_.refuse_key(key(name), "is missing");
   return *value;
+}
+
+std::optional<double> GgufSource::number(std::string_view name) const {
+  const auto value = file_.number(key(name));
+  if (value && !std::isfinite(*value)) file_.refuse_key(key(name), "is not finite");
+  return value;
 }
 
 std::uint64_t GgufSource::heads() const {

@@ -24,7 +24,7 @@ class GgufSource {
 
   // Nothing: the file has no such key.
   std::optional<std::uint64_t> uint(std::string_view name) const { return file_.uint(key(name)); }
-  std::optional<double> number(std::string_view name) const { return file_.number(key(name)); }
+  std::optional<double> number(std::string_view name) const;  // finite
   std::optional<bool> flag(std::string_view name) const { return file_.flag(key(name)); }
   std::optional<std::vector<bool>> flags(std::string_view name) const { return file_.flags(key(name)); }
   std::uint64_t require_uint(std::string_view name) const;

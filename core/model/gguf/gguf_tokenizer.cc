@@ -31,6 +31,7 @@ struct Words {
   std::vector<std::string> patterns{};
   bool gpt2 = false;
   bool single_digits = false;  // before the patterns
+  bool falcon = false;         // runs of punctuation before GPT-2's words; behind them runs of digits, in threes
 };
 
 // Llama 3's pattern with numbers of at most `digits`, and letters of a class.
@@ -114,6 +115,15 @@ const std::vector<PreTokenizer>& pre_tokenizers() {
        {.gpt2 = true}},
       {{"starcoder", "refact", "command-r", "smollm", "codeshell", "exaone", "minerva-7b"},
        {.gpt2 = true, .single_digits = true}},
+      {{"falcon"}, {.gpt2 = true, .falcon = true}},
+      {{"bloom", "poro-chat", "gpt3-finnish"}, {{" ?[^\\s()|.,!?…。，、।۔،]+"}}},
+      {{"seed-coder"},
+       {{std::string(kContractions) +
+         "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}\\r\\n]+|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"}}},
+      {{"bailingmoe", "bailingmoe2"},
+       {{"(?i:'s|'d|'m|'t|'ll|'ve|'re)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| "
+         "?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]|\\s+(?!\\S)|"
+         "\\s+"}}},
       {{"tekken"}, {{o200k_words(false, 1, "\\r\\n/")}}, true},
       {{"gpt-4o", "llama4", "kanana2", "minimax-m2"}, {{o200k_words(true, 3, "\\r\\n/")}}},
       {{"deepseek-v3", "hunyuan-dense", "joyai-llm"},
@@ -269,8 +279,13 @@ json::object byte_level(bool splits) {
 json::object pre_tokenizer_json(const Words& words) {
   json::array steps;
   if (words.single_digits) steps.push_back({{"type", "Digits"}, {"individual_digits", true}});
+  if (words.falcon) steps.push_back({{"type", "Punctuation"}, {"behavior", "Contiguous"}});
   for (const std::string& pattern : words.patterns) steps.push_back(split_by(pattern));
   steps.push_back(byte_level(words.gpt2));
+  if (words.falcon) {
+    steps.push_back({{"type", "Digits"}, {"individual_digits", false}});
+    steps.push_back(split_by("[0-9][0-9][0-9]"));
+  }
   return {{"type", "Sequence"}, {"pretokenizers", steps}};
 }
 
