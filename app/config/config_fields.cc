@@ -13,7 +13,7 @@ namespace {
 // name, member, default, range, commands, help
 // clang-format off
 constexpr Field kFields[] = {
-    {"model", &Config::model, "stories", "", kNaming, "Model: a directory in Hugging Face format, or a name of the Hugging Face hub (ORG/NAME, ORG/NAME@REVISION), which is downloaded at first use. `stories` is the model inside the binary"},
+    {"model", &Config::model, "stories", "", kNaming, "Model: a directory in Hugging Face format, a GGUF file, or a name of the Hugging Face hub (ORG/NAME, ORG/NAME@REVISION, ORG/NAME:QUANT of GGUF files), which is downloaded at first use. `stories` is the model inside the binary"},
     {"revision", &Config::revision, "main", "", kNaming, "Branch, tag or commit of a MODEL given by name"},
     {"download-dir", &Config::download_dir, "", "", kAll, "Cache directory of models given by name, in the layout that Hugging Face's programs share. Empty: HF_HUB_CACHE, HF_HOME or ~/.cache/huggingface decide. See docs/hub.md"},
     {"allow-http-hub", &Config::allow_http_hub, "off", kSwitch, kReading | kPull, "Allow an HF_ENDPOINT with plain HTTP on another machine"},
@@ -50,7 +50,7 @@ constexpr Field kFields[] = {
     {"idle-timeout", &Config::idle_timeout, "75s", "1ms..1h", kServe, "A keep-alive connection without a request is closed after this time"},
     {"otlp-traces-endpoint", &Config::otlp_traces_endpoint, "", "", kServe, "OTLP/HTTP URL to send a trace of every request to, for example http://collector:4318. Empty: OTEL_EXPORTER_OTLP_ENDPOINT if set, else no traces. See docs/tracing.md"},
     {"dtype", &Config::dtype, "auto", "auto|bf16=bfloat16|f16=float16|f16=half|f32=float32|f32=float", kRunning, "Expected type of the checkpoint; any other type is refused. Weights are used as stored, or quantised from that"},
-    {"quantize", &Config::quantize, "none", "none|int8|int4|fp8|w8a8|w4a8|w16a16", kLooking, "Quantise the matrices of a plain checkpoint while loading. a8: multiply in integers; w16a16: in bf16, with activations rounded to bf16. docs/quantization.md has the cost and the savings"},
+    {"quantize", &Config::quantize, "none", "none|int8|int4|fp8|w8a8|w4a8|w16a16", kLooking, "Quantise the matrices while loading. a8: multiply in integers; w16a16: in bf16, with activations rounded to bf16. docs/quantization.md has the cost and the savings"},
     {"packed-cache", &Config::packed_cache, "", "", kRunning, "Cache directory for packed weights (the model's own, for example): later starts map the file instead of packing again. Empty: every start packs"},
     {"max-model-len", &Config::max_model_len, "auto", "2..16777216", kServe | kGenerate | kInspect, "Maximum sequence length, prompt and answer together. auto: the model's own, or what fits the KV cache"},
     {"max-num-seqs", &Config::asked_num_seqs, "auto", "1..16384", kServe, "Maximum number of sequences that run at the same time. auto: 64, on a GPU 256"},

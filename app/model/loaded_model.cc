@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "app/config/units.h"
 #include "app/model/embedded_model.h"
@@ -37,8 +40,24 @@ void check_dtype(const Config& config, backend::Format stored) {
 
 std::string weights_text(const LoadedModel& model) {
   const std::string packed = backend::name_of(model.decoder->weight_format());
-  const std::string stored = backend::name_of(model.stored);
-  return packed == stored ? packed : fmt::format("{} quantised to {}", stored, packed);
+  const std::string plain = backend::name_of(model.stored);
+  const std::string stored =
+      model.block_types.empty() ? plain : fmt::format("{} widened to {}", model.block_types, plain);
+  return packed == plain ? stored : fmt::format("{} quantised to {}", stored, packed);
+}
+
+// "Q4_K, Q6_K": those of block-quantised matrices, most bytes first.
+std::string block_types_of(const model::Checkpoint& checkpoint) {
+  std::map<std::string_view, std::uint64_t> bytes;
+  for (const auto& [name, tensor] : checkpoint.tensors()) {
+    if (tensor.blocks()) bytes[tensor.dtype] += tensor.data.size();
+  }
+  std::vector<std::pair<std::uint64_t, std::string_view>> ordered;
+  for (const auto& [type, size] : bytes) ordered.emplace_back(size, type);
+  std::ranges::sort(ordered, std::greater());
+  std::string out;
+  for (const auto& [size, type] : ordered) out += (out.empty() ? "" : ", ") + std::string(type);
+  return out;
 }
 
 // Maximum number of sequences in a step. Branches of a draft may be sequences of their own.
@@ -183,6 +202,7 @@ ReadModel read_model(const Config& config, ModelSource source) {
   read.config = model::fitted(read.config, checkpoint);
   if (config.max_model_len) read.config.serve_up_to(*config.max_model_len);
   read.stored = main_dtype(checkpoint);
+  read.block_types = block_types_of(checkpoint);
   check_dtype(config, read.stored);
   read.num_parameters = checkpoint.num_parameters();
   read.weight_bytes = checkpoint.bytes();
@@ -254,9 +274,11 @@ MemoryRequest request_before_packing(const Config& config, const ReadModel& read
 }
 
 std::string model_line(const LoadedModel& model) {
-  return fmt::format("{}: {}, {:.1f} M parameters, {}, {} packed, on {}", model.source.names.front(),
+  const bool may_shrink = !model.block_types.empty() && model.decoder->weight_format() == model.stored;
+  return fmt::format("{}: {}, {:.1f} M parameters, {}, {} packed{}, on {}", model.source.names.front(),
                      model.config.architecture, static_cast<double>(model.num_parameters) * 1e-6, weights_text(model),
-                     bytes_text(model.decoder->packed_bytes()), model.ops->description());
+                     bytes_text(model.decoder->packed_bytes()),
+                     may_shrink ? " (less with --quantize int8 or int4)" : "", model.ops->description());
 }
 
 std::string weights_line(const LoadedModel& model) {

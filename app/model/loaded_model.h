@@ -50,6 +50,7 @@ struct ReadModel {
   std::uint64_t weight_bytes = 0;                  // in the checkpoint
   std::uint64_t packed_bytes = 0;                  // planned, with --quantize
   backend::Format stored = backend::Format::kF32;  // main_dtype()
+  std::string block_types{};                       // "Q4_K, Q6_K" of a GGUF file, most bytes first; else empty
   backend::KvType kv_dtype = backend::KvType::kF32;
   std::unique_ptr<ComputeDevice> device{};
 };
@@ -79,7 +80,7 @@ MemoryRequest memory_request(const Config& config, const model::ModelSpec& model
 MemoryRequest request_before_packing(const Config& config, const ReadModel& read);
 
 // "stories: LlamaForCausalLM, 5.5 M parameters, bf16, 10.4 MiB packed, on cpu/avx512 2 threads"; quantised weights as
-// "bf16 quantised to int8".
+// "bf16 quantised to int8", blocks as "Q4_K, Q6_K widened to f32".
 std::string model_line(const LoadedModel& model);
 // "weights packed in 2.914 s", or "weights from /cache/llama.int8.packed in 0.201 s".
 std::string weights_line(const LoadedModel& model);

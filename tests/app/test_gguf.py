@@ -56,6 +56,15 @@ def test_a_quantised_file_tells_a_story(tmp_path):
         assert "there was a little girl named Lily" in generate(gguf_models.write(tmp_path / f"{kind}.gguf", KINDS[kind]))
 
 
+@pytest.mark.parametrize("flags, says", [((), "Q8_0 widened to f32, "), (("--quantize", "int8"), "Q8_0 widened to f32 quantised to int8, ")])
+def test_the_start_says_which_types_are_widened_and_how_they_take_less(tmp_path, flags, says):
+    path = gguf_models.write(tmp_path / "x.gguf", KINDS.Q8_0)
+    with subprocess.Popen([QUIRE, "serve", path, "--port", "0", *flags], env=ENVIRONMENT, stdout=subprocess.PIPE, text=True) as served:
+        line = next(line for line in served.stdout if " packed" in line and line.startswith("x: "))
+        served.terminate()
+    assert says in line and ("(less with --quantize int8 or int4)" in line) == (not flags)
+
+
 def test_a_split_model_is_named_by_any_part_or_by_its_directory(expected, tmp_path):
     gguf_models.write(tmp_path / "stories.gguf", parts=20)
     parts = sorted(path.name for path in tmp_path.iterdir())
