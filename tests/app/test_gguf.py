@@ -79,6 +79,10 @@ def test_a_split_model_is_named_by_any_part_or_by_its_directory(expected, tmp_pa
     refused(tmp_path / "alone.gguf", "key 'split.count' is 3, and its name is that of one of 1 parts")
 
 
+def test_internlm2_is_llama_by_another_name(expected, tmp_path):
+    assert generate(gguf_models.write(tmp_path / "x.gguf", architecture="internlm2")) == expected
+
+
 def test_a_directory_with_one_model_is_that_model(model, expected, tmp_path):
     shutil.copy(model, tmp_path / "a.gguf")
     (tmp_path / "mmproj-a.gguf").write_bytes(b"GGUF")

@@ -45,6 +45,8 @@ CASES = {
     "glm4": Tiny("glm4", dict(head_dim=16), {}),
     "glm": Tiny("glm", dict(head_dim=16, rms_norm_eps=1e-5), {}, spelling={"seq_length": 1024}),  # GGUF always has this epsilon of it
     "arcee": Tiny("arcee", dict(rms_norm_eps=1e-2, attention_bias=True, mlp_bias=True), {}),
+    "apertus": Tiny("apertus", dict(rms_norm_eps=1e-2, rope_parameters={"rope_type": "default", "rope_theta": 1e4}), {}),
+    "apertus-llama3-rope": Tiny("apertus", dict(rope_parameters=LLAMA3), {}),
     "seed_oss": Tiny("seed_oss", dict(head_dim=24, attention_out_bias=True, mlp_bias=True), {}),
     "exaone4-windows": Tiny("exaone4", dict(head_dim=24, sliding_window=24, num_hidden_layers=5), {}),
     "exaone4-llama3-rope": Tiny("exaone4", dict(sliding_window=None, layer_types=[FULL] * 4, rope_parameters=LLAMA3), {}),

@@ -205,6 +205,16 @@ void describe_chatglm(const GgufSource& source, json::object& config) {
   config["attention_bias"] = source.has_tensor("blk.0.attn_q.bias") || source.has_tensor("blk.0.attn_qkv.bias");
 }
 
+// Frequencies are scaled by a tensor, if at all.
+void describe_apertus(const GgufSource& source, json::object& config) {
+  describe_llama(source, config);
+  if (!config.contains("rope_scaling")) config["rope_scaling"] = {{"rope_type", "default"}};
+}
+
+void describe_internlm2(const GgufSource& source, json::object& config) {
+  config["bias"] = source.has_tensor("blk.0.attn_q.bias");
+}
+
 void rename_seed_oss(const GgufSource&, TensorNames& names) { names.mlp_norm = "post_attention_norm"; }
 
 void rename_falcon(const GgufSource& source, TensorNames& names) {
@@ -228,6 +238,8 @@ constexpr GgufArchitecture kArchitectures[] = {
     {.name = "olmo2", .model_type = "olmo2", .describe = describe_olmo2},
     {.name = "smollm3", .model_type = "smollm3", .in_pairs = true, .describe = describe_llama},
     {.name = "arcee", .model_type = "arcee", .in_pairs = true, .describe = describe_llama},
+    {.name = "apertus", .model_type = "apertus", .describe = describe_apertus},
+    {.name = "internlm2", .model_type = "internlm2", .in_pairs = true, .describe = describe_internlm2},
     {.name = "seed_oss", .model_type = "seed_oss", .describe = describe_seed_oss, .rename = rename_seed_oss},
     {.name = "exaone4", .model_type = "exaone4", .describe = describe_exaone4},
     {.name = "ernie4_5", .model_type = "ernie4_5", .describe = describe_ernie4_5},

@@ -1,5 +1,7 @@
 #include "core/model/gguf/gguf_config.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <boost/json.hpp>
 #include <cmath>
@@ -125,6 +127,27 @@ std::string gguf_generation_config_json(const GgufSet& set) {
   return json::serialize(out);
 }
 
+std::vector<GgufNumber> numbers_in_metadata(const GgufSet& set) {
+  const GgufSource source(set);
+  std::vector<GgufNumber> out;
+  if (source.architecture() != "apertus") return out;
+  for (const char* name : {"alpha_p", "alpha_n", "beta", "eps"}) {
+    const std::string key = fmt::format("xielu.{}", name);
+    const auto values = source.file().numbers(key);
+    if (!values || values->size() != source.layers()) {
+      source.file().refuse_key(key, fmt::format("has {} numbers; expected one for each of {} layers",
+                                                values ? values->size() : 0, source.layers()));
+    }
+    const bool in_array = std::string_view(name).starts_with("alpha");
+    for (std::size_t layer = 0; layer < values->size(); ++layer) {
+      if (!std::isfinite((*values)[layer])) source.file().refuse_key(key, "is not finite");
+      out.push_back({fmt::format("blk.{}.{}", layer, key),
+                     in_array ? std::vector<std::uint64_t>{1} : std::vector<std::uint64_t>{}, (*values)[layer]});
+    }
+  }
+  return out;
+}
+
 void fit_to_gguf(const GgufSet& set, ModelSpec& spec) {
   const GgufSource source(set);
   const GgufArchitecture& architecture = architecture_of(source);
@@ -142,6 +165,7 @@ void fit_to_gguf(const GgufSet& set, ModelSpec& spec) {
   names.up = "ffn_up";
   names.down = "ffn_down";
   names.mlp_out_norm = "post_ffw_norm";
+  names.xielu = "xielu";
   names.prefix = "";
   names.embedding = "token_embd";
   names.embedding_norm = "token_embd_norm";

@@ -5,7 +5,9 @@
 // Source  llama.cpp's converter: the keys and tensors that it writes for each architecture.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "core/model/gguf/gguf_set.h"
 #include "core/model/spec.h"
@@ -16,6 +18,14 @@ std::string gguf_config_json(const GgufSet& set);
 
 // The sampling settings that the metadata recommends as a generation_config.json; "{}": none.
 std::string gguf_generation_config_json(const GgufSet& set);
+
+// Numbers of layers that the family has in tensors, and the file in arrays of its metadata.
+struct GgufNumber {
+  std::string tensor;  // as fit_to_gguf() calls it
+  std::vector<std::uint64_t> shape;
+  float value;
+};
+std::vector<GgufNumber> numbers_in_metadata(const GgufSet& set);
 
 // Fits a spec that was read from gguf_config_json() to the set's tensors.
 void fit_to_gguf(const GgufSet& set, ModelSpec& spec);

@@ -28,7 +28,7 @@ std::string base_name(const std::string& path) { return fs::path(path).filename(
 
 class GgufModelFiles final : public ModelFiles {
  public:
-  explicit GgufModelFiles(const std::string& path) : set_(path) {}
+  explicit GgufModelFiles(const std::string& path) : set_(path), numbers_(numbers_in_metadata(set_)) {}
 
   std::optional<FileBytes> find(std::string_view name) const override {
     if (const MappedFile* mapped = set_.mapped(name)) return mapped->bytes();
@@ -63,6 +63,10 @@ class GgufModelFiles final : public ModelFiles {
         out.tensors.push_back({tensor.name, tensor.dtype, tensor.shape, tensor.data, file->name()});
       }
     }
+    for (const GgufNumber& number : numbers_) {
+      out.tensors.push_back(
+          {number.tensor, "F32", number.shape, std::as_bytes(std::span(&number.value, 1)), set_.metadata().name()});
+    }
     return out;
   }
 
@@ -72,6 +76,7 @@ class GgufModelFiles final : public ModelFiles {
   static FileBytes bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 
   const GgufSet set_;
+  const std::vector<GgufNumber> numbers_;
   mutable std::map<std::string, std::string, std::less<>> made_;
 };
 

@@ -26,11 +26,11 @@ using test::GgufWriter;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr std::array<const char*, 31> kNames = {
+constexpr std::array<const char*, 32> kNames = {
     "llama",    "qwen2",    "qwen3",     "mistral3",   "gemma",    "gemma2",    "gemma3",        "phi2",
     "phi3",     "granite",  "olmo",      "olmo2",      "smollm3",  "arcee",     "seed_oss",      "exaone4",
     "ernie4_5", "nemotron", "starcoder", "starcoder2", "stablelm", "command-r", "hunyuan-dense", "cohere2",
-    "chatglm",  "glm4",     "gpt2",      "gptneox",    "bloom",    "mpt",       "falcon"};
+    "chatglm",  "glm4",     "gpt2",      "gptneox",    "bloom",    "mpt",       "falcon",        "internlm2"};
 
 // A key's type and value, as the file has them.
 std::string stored(std::uint32_t type, auto value) {
@@ -171,6 +171,23 @@ TEST(GgufConfig, SizesThatNothingCanBeDividedByAreRefusedByKey) {
   keys = sound_keys("gemma2");
   keys.erase("gemma2.attention.head_count");
   EXPECT_THAT(refusal(keys), AllOf(HasSubstr("x.gguf"), HasSubstr("key 'gemma2.attention.head_count' is missing")));
+}
+
+TEST(GgufConfig, NumbersOfApertusAreOneForEachLayer) {
+  const auto array = [](std::vector<float> values) {
+    GgufWriter out;
+    out.put(test::kArray).put(test::kFloat).put(std::uint64_t{values.size()});
+    for (const float value : values) out.put(value);
+    return out.bytes;
+  };
+  Keys keys = sound_keys("apertus");
+  EXPECT_THAT(refusal(keys), HasSubstr("key 'xielu.alpha_p' has 0 numbers; expected one for each of 2 layers"));
+  for (const char* key : {"xielu.alpha_p", "xielu.alpha_n", "xielu.beta", "xielu.eps"}) keys[key] = array({0.5f, 2.0f});
+  EXPECT_EQ(refusal(keys), "");
+  keys["xielu.beta"] = array({0.5f, 2.0f, 1.0f});
+  EXPECT_THAT(refusal(keys), HasSubstr("key 'xielu.beta' has 3 numbers"));
+  keys["xielu.beta"] = array({0.5f, std::numeric_limits<float>::infinity()});
+  EXPECT_THAT(refusal(keys), HasSubstr("key 'xielu.beta' is not finite"));
 }
 
 TEST(GgufConfig, AFileOfOlmo2WithAWindowIsOlmo3) {
