@@ -126,7 +126,7 @@ bool Retries::again(const Failure& failure) {
 }
 
 Client::Client(const Settings& settings, std::stop_token stop)
-    : settings_(settings), stop_(stop), transfer_(settings, stop) {}
+    : settings_(settings), stop_(std::move(stop)), transfer_(settings, stop_) {}
 
 Got<Answer> Client::get(const std::string& url, const ModelName& name, int max_attempts) {
   Retries retries(settings_, stop_, max_attempts);
