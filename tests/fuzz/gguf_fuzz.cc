@@ -6,6 +6,7 @@
 #include "core/base/check.h"
 #include "core/base/start_error.h"
 #include "core/model/gguf/gguf_file.h"
+#include "core/model/gguf/gguf_tokenizer.h"
 
 namespace {
 
@@ -38,6 +39,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       asked_or_refused([&] { gguf.flags(key); });
       asked_or_refused([&] { gguf.texts(key); });
     }
+    asked_or_refused([&] { quire::model::gguf_tokenizer_json(gguf); });
+    asked_or_refused([&] { quire::model::gguf_tokenizer_config_json(gguf); });
   });
   return 0;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <boost/json.hpp>
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -180,6 +181,9 @@ Vocabulary read_vocabulary(const GgufFile& file) {
   same_length("tokenizer.ggml.token_type", out.types.size());
   out.scores = file.numbers("tokenizer.ggml.scores").value_or(std::vector<float>());
   if (!out.scores.empty()) same_length("tokenizer.ggml.scores", out.scores.size());
+  if (std::ranges::any_of(out.scores, [](float score) { return std::isnan(score); })) {
+    file.refuse_key("tokenizer.ggml.scores", "has an entry that is no number");
+  }
   return out;
 }
 
@@ -234,7 +238,8 @@ std::size_t num_characters(std::string_view text) {
 }
 
 // Of every token each way to make it from two others: those with the highest score first.
-json::array merges_by_score(const Vocabulary& vocabulary) {
+json::array merges_by_score(const GgufFile& file, const Vocabulary& vocabulary) {
+  constexpr std::size_t kMostBytes = 512;  // of a token: the time taken grows with its square
   struct Merge {
     float score;
     std::size_t left_length, right_length;
@@ -247,6 +252,11 @@ json::array merges_by_score(const Vocabulary& vocabulary) {
   for (std::size_t id = 0; id < vocabulary.tokens.size(); ++id) {
     const std::string_view token = vocabulary.tokens[id];
     const std::size_t first = merges.size();
+    if (token.size() > kMostBytes) {
+      if (vocabulary.is_added(id)) continue;
+      file.refuse_key("tokenizer.ggml.tokens", fmt::format("has a token of {} bytes, number {}; at most {} are read",
+                                                           token.size(), id, kMostBytes));
+    }
     for (std::size_t at = 1; at < token.size(); ++at) {
       if ((static_cast<unsigned char>(token[at]) & 0xc0) == 0x80) continue;  // within a character
       const auto left = ids.find(token.substr(0, at));
@@ -356,7 +366,7 @@ json::object by_scores(const GgufFile& file, const Vocabulary& vocabulary) {
             {"byte_fallback", true},
             {"ignore_merges", false},
             {"vocab", vocabulary_object(vocabulary)},
-            {"merges", merges_by_score(vocabulary)}}}};
+            {"merges", merges_by_score(file, vocabulary)}}}};
 }
 
 }  // namespace
