@@ -420,6 +420,16 @@ def test_elsewhere_there_are_lines_without_control_characters(cache, hub):
     assert event["event"] == "download" and event["percent"] == 100 and event["model"] == NAME
 
 
+def test_elsewhere_a_long_download_says_every_ten_seconds_where_it_is(cache, hub):
+    hub.slow_s = 0.08
+    began = time.monotonic()
+    done = cache.quire("pull", NAME)
+    took = time.monotonic() - began
+    percents = [int(found) for found in re.findall(r"info download .*percent=(\d+)", done.stderr)]
+    assert 2 <= len(percents) <= 1 + took / 10, (took, done.stderr)
+    assert percents == sorted(percents) and percents[0] < 100 and percents[-1] == 100
+
+
 def test_a_certificate_that_is_renewed_during_the_download_is_served(cache, hub, tmp_path):
     import ssl
 
