@@ -74,6 +74,29 @@ json::array end_tokens(const GgufSource& source) {
   return out;
 }
 
+// The frequency of each pair of dimensions has a divisor of its own.
+void divide_frequencies(const GgufSource& source, ModelSpec& spec) {
+  const GgufTensor& divisors = source.require("rope_freqs.weight");
+  const std::vector<float> factors = source.numbers(divisors);
+  for (RopeConfig& rope : spec.ropes) {
+    const std::uint32_t pairs = rope.rotary_dims(spec.layers.front().attention.head_dim) / 2;
+    if (factors.size() != pairs) {
+      source.refuse_tensor(divisors,
+                           fmt::format("has {} numbers; expected {}, one for each pair of dimensions that turns",
+                                       factors.size(), pairs));
+    }
+    if (std::ranges::any_of(factors, [](float factor) { return factor < 1e-6f || factor > 1e9f; })) {
+      source.refuse_tensor(divisors, "has a number outside [1e-6, 1e9]");
+    }
+    rope.kind = RopeKind::kLongRope;
+    rope.short_factors.assign(factors.begin(), factors.end());
+    rope.long_factors = rope.short_factors;
+    rope.original_positions = spec.max_positions;
+    rope.attention_factor = 1.0;
+    rope.is_long = false;
+  }
+}
+
 }  // namespace
 
 std::string gguf_config_json(const GgufSet& set) {
@@ -183,17 +206,7 @@ void fit_to_gguf(const GgufSet& set, ModelSpec& spec) {
   if (architecture.in_pairs) {
     for (LayerSpec& layer : spec.layers) layer.attention.interleaved = true;
   }
-  if (const GgufTensor* divisors = source.find("rope_freqs.weight")) {
-    const std::vector<float> factors = source.numbers(*divisors);
-    for (RopeConfig& rope : spec.ropes) {
-      rope.kind = RopeKind::kLongRope;
-      rope.short_factors.assign(factors.begin(), factors.end());
-      rope.long_factors = rope.short_factors;
-      rope.original_positions = spec.max_positions;
-      rope.attention_factor = 1.0;
-      rope.is_long = false;
-    }
-  }
+  if (source.has_tensor("rope_freqs.weight")) divide_frequencies(source, spec);
 }
 
 }  // namespace quire::model

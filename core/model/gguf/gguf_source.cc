@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
+#include "core/base/log.h"
 #include "core/base/start_error.h"
 
 namespace quire::model {
@@ -45,12 +47,17 @@ const GgufTensor& GgufSource::require(std::string_view name) const {
 }
 
 std::vector<float> GgufSource::numbers(const GgufTensor& tensor) const {
-  if (tensor.dtype != "F32") {
-    throw StartError(fmt::format("{}: tensor '{}' has type {}; expected F32", file_.name(), tensor.name, tensor.dtype));
-  }
+  if (tensor.dtype != "F32") refuse_tensor(tensor, fmt::format("has type {}; expected F32", tensor.dtype));
   std::vector<float> out(tensor.data.size() / sizeof(float));
   std::memcpy(out.data(), tensor.data.data(), out.size() * sizeof(float));
+  if (!std::ranges::all_of(out, [](float number) { return std::isfinite(number); })) {
+    refuse_tensor(tensor, "has a number that is not finite");
+  }
   return out;
+}
+
+void GgufSource::refuse_tensor(const GgufTensor& tensor, std::string_view why) const {
+  throw StartError(fmt::format("{}: tensor '{}' {}", file_.name(), log_safe(tensor.name), why));
 }
 
 }  // namespace quire::model

@@ -37,8 +37,9 @@ class GgufSource {
   bool has_tensor(std::string_view name) const { return find(name) != nullptr; }
   const GgufTensor* find(std::string_view name) const { return set_.find(name); }
   const GgufTensor& require(std::string_view name) const;
-  // The numbers of a tensor of F32.
+  // The numbers of a tensor of F32, all of them finite.
   std::vector<float> numbers(const GgufTensor& tensor) const;
+  [[noreturn]] void refuse_tensor(const GgufTensor& tensor, std::string_view why) const;
 
  private:
   const GgufSet& set_;

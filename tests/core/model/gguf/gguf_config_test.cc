@@ -116,7 +116,9 @@ std::string any_value(std::mt19937& draw) {
   }
 }
 
-std::string file_of(const Keys& keys, const std::vector<std::string>& tensors) {
+// Every tensor has `numbers` numbers of `each`.
+std::string file_of(const Keys& keys, const std::vector<std::string>& tensors, std::uint64_t numbers = 8,
+                    float each = 0.0f) {
   GgufWriter file;
   file.head(1 + tensors.size(), keys.size());
   for (const auto& [key, value] : keys) file.text(key).bytes += value;
@@ -125,10 +127,11 @@ std::string file_of(const Keys& keys, const std::vector<std::string>& tensors) {
   file.tensor("token_embd.weight", {64, 8}, kF32, offset);
   offset += 64 * 8 * sizeof(float);
   for (const std::string& tensor : tensors) {
-    file.tensor(tensor, {8}, kF32, offset);
-    offset += 8 * sizeof(float);
+    file.tensor(tensor, {numbers}, kF32, offset);
+    offset += (numbers * sizeof(float) + 31) / 32 * 32;
   }
-  file.pad().data(offset, 0);
+  file.pad();
+  for (std::uint64_t i = 0; i < offset / sizeof(float); ++i) file.put(each);
   return file.bytes;
 }
 
@@ -138,10 +141,10 @@ ModelSpec read(const test::TemporaryFolder& folder, const std::string& bytes) {
   return load_config(*files);
 }
 
-std::string refusal(const Keys& keys) {
+std::string refusal(const Keys& keys, const std::string& file = "") {
   const test::TemporaryFolder folder;
   try {
-    read(folder, file_of(keys, {}));
+    read(folder, file.empty() ? file_of(keys, {}) : file);
   } catch (const StartError& error) {
     return error.what();
   }
@@ -171,6 +174,18 @@ TEST(GgufConfig, SizesThatNothingCanBeDividedByAreRefusedByKey) {
   keys = sound_keys("gemma2");
   keys.erase("gemma2.attention.head_count");
   EXPECT_THAT(refusal(keys), AllOf(HasSubstr("x.gguf"), HasSubstr("key 'gemma2.attention.head_count' is missing")));
+}
+
+TEST(GgufConfig, FrequenciesHaveADivisorForEachPairThatTurns) {
+  const Keys keys = sound_keys("llama");
+  const auto with = [&](std::uint64_t numbers, float value) {
+    return refusal(keys, file_of(keys, {"rope_freqs.weight"}, numbers, value));
+  };
+  EXPECT_THAT(with(7, 1.0f), HasSubstr("tensor 'rope_freqs.weight' has 7 numbers; expected 8"));
+  EXPECT_EQ(with(8, 1.0f), "");
+  EXPECT_THAT(with(9, 1.0f), HasSubstr("tensor 'rope_freqs.weight' has 9 numbers; expected 8"));
+  EXPECT_THAT(with(8, 0.0f), HasSubstr("tensor 'rope_freqs.weight' has a number outside [1e-6, 1e9]"));
+  EXPECT_THAT(with(8, std::numeric_limits<float>::infinity()), HasSubstr("has a number that is not finite"));
 }
 
 TEST(GgufConfig, NumbersOfApertusAreOneForEachLayer) {
