@@ -1,4 +1,7 @@
-"""What LangChain, LiteLLM, lm-eval and OpenAI's client for Node hear is what the wire says."""
+"""What LangChain, LiteLLM, lm-eval and OpenAI's client for Node hear is what the wire says.
+
+Tokens that are ready at once come in one piece: of a stream, only that it has more than one is certain.
+"""
 
 import json
 
@@ -48,7 +51,7 @@ def test_langchain_reaches_nobody_else(langchain):
 
 def test_langchain_invokes_and_streams_a_chat(langchain, whole):
     assert langchain["invoked"]["content"] == langchain["streamed"]["content"] == content(whole)
-    assert langchain["streamed"]["chunks"] > 3
+    assert langchain["streamed"]["chunks"] > 1
     assert langchain["at_once"] == [content(whole)] * 2
     assert langchain["batch"][0] == langchain["batch"][2] == content(whole)
     assert langchain["invoked"]["finish"] == langchain["streamed"]["finish"] == "length"
@@ -105,7 +108,7 @@ def test_litellm_receives_a_chat_whole_streamed_and_at_once(litellm, provider, w
     assert heard["whole"]["content"] == heard["streamed"]["content"] == content(whole)
     assert heard["at_once"] == [content(whole)] * 3
     assert heard["whole"]["finish"] == heard["streamed"]["finish"] == "length"
-    assert heard["whole"]["usage"] == 24 and heard["streamed"]["chunks"] > 3
+    assert heard["whole"]["usage"] == 24 and heard["streamed"]["chunks"] > 1
     assert heard["logprobs"] == 24
 
 
@@ -190,7 +193,7 @@ def test_node_receives_a_chat_whole_and_streamed(node, whole):
     assert node["whole"]["content"] == node["streamed"]["content"] == content(whole)
     assert node["whole"]["finish"] == node["streamed"]["finish"] == "length"
     assert node["whole"]["usage"]["completion_tokens"] == node["streamed"]["usage"]["completion_tokens"] == 24
-    assert node["streamed"]["chunks"] > 3
+    assert node["streamed"]["chunks"] > 1
 
 
 def test_node_receives_calls_whole_streamed_and_from_the_helper(node, called):
