@@ -24,6 +24,7 @@ struct Attend {
   };
   static constexpr unsigned kThreads = kSpanTokens;  // one position each
   static constexpr unsigned kMostDims = 2 * kThreads;
+  static constexpr unsigned kMinBlocks = 4;  // left to itself, the compiler spills
   static constexpr std::size_t kSharedBytes =
       kThreads * (sizeof(float) + sizeof(std::uint32_t)) + kSumLanes * sizeof(float) + kMostDims * sizeof(float);
 
@@ -45,6 +46,7 @@ struct Attend {
     }
     float* out = a.out + (std::size_t{block().x} * spec.num_heads + head) * spec.head_dim;
     const float inverse = quotient(1.0f, merged.sum);
+    QUIRE_UNROLLED
     for (unsigned i = 0; i < kDimsOfThread; ++i) {
       const std::uint32_t d = i * kThreads + thread();
       if (d < spec.head_dim) out[d] = merged.o[i] * inverse;
@@ -129,9 +131,10 @@ struct Attend {
     const float now = sample::exp_f32(max - higher);
     merged.max = higher;
     merged.sum = is_first ? sum : fma(merged.sum, before, sum * now);
+    QUIRE_UNROLLED
     for (unsigned i = 0; i < kDimsOfThread; ++i) {
       const std::uint32_t d = i * kThreads + thread();
-      if (d >= spec.head_dim) break;
+      if (d >= spec.head_dim) continue;
       float o = 0.0f;
       for (unsigned j = 0; j < kThreads; ++j) {
         if (work.slots[j] == kUnseen) continue;

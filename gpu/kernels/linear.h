@@ -36,8 +36,9 @@ struct LinearWide {
   static constexpr std::uint32_t kBlockRowTiles = kRowTiles * kRowWarps;
   static constexpr std::size_t kStageBytes = kTiles * kTileBytes + kBlockRowTiles * Rows::kStepBytes;
   static constexpr std::size_t kSharedBytes = kStages * kStageBytes;
-  // Left to itself, the compiler of one architecture keeps more blocks of these than registers allow.
+  // Left to itself, the compiler of some architectures keeps more blocks of these than registers allow.
   static constexpr unsigned kMinBlocks = Form::kFormat == backend::Format::kW8A8 ? 1 : 0;
+  static constexpr unsigned kMinBlocksBeforeSm90 = in_integers(Form::kFormat) ? 1 : 0;
   static constexpr bool kWaitsForPreviousKernel = true;
 
   QUIRE_DEVICE static void run(const Args& a, std::byte* shared) {
