@@ -47,13 +47,18 @@ class StepOps {
   //   int8, fp8  out[t,n] = dot(x[t,:], q[n,:]) * s[n] + bias[n]
   //   int4       w[n,k] = q[n,k] * s[n,k/32], which is exact
   // An infinite x times a code 0 is NaN, even if the weight before quantisation was not 0.
-  // w8a8 and w4a8 multiply in integers. Each row of x is quantised by groups g of 256 inputs, counted from the first:
+  // w8a8 and w4a8 multiply in integers, and blocks may. Each row of x is quantised by groups g of 256 inputs, counted
+  // from the first:
   //   a = max |x[t,k]|;  xs[t,g] = a / 127;  r = 127 / a;  xq[t,k] = x[t,k] * r to the nearest, ties to even
   // If r is infinite (a is 0 or tiny), xs and xq are 0; if an x is NaN or infinite, xs is NaN and xq 0.
   // Then, with sums over k exact, acc and p starting at +0, g and the groups j of 32 inputs in g ascending:
   //   w8a8  acc = fma(sum over g of xq[t,k] * q[n,k], xs[t,g], acc);  out[t,n] = acc * s[n] + bias[n]
   //   w4a8  for each g: p = fma(sum over j of xq[t,k] * q[n,k], s[n,j], p), acc = fma(p, xs[t,g], acc);
   //         out[t,n] = acc + bias[n]
+  // Blocks (backend/weights/blocks.h) have w[n,k] = s v + m, s and m of a group of 16 or 32 inputs; in f32 out is a dot
+  // over these. In integers x is quantised as above, and for each g, its groups j ascending:
+  //   p = fma(sum over j of xq[t,k] * v[n,k], s[n,j], p); with minima p = fma(sum over j of xq[t,k], m[n,j], p);
+  //   acc = fma(p, xs[t,g], acc);  then out[t,n] = acc + bias[n]
   // w16a16 multiplies bf16 by bf16; f32 holds the product exactly. xb[t,k] = x[t,k] to the nearest bf16, ties to even;
   // xb and w are 0 beyond K. acc starts at +0; for each pair of inputs k, k + 1, k even and ascending, the odd one
   // first:

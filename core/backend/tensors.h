@@ -35,7 +35,7 @@ constexpr const char* name_of(KvType type) {
 // A borrowed row-major matrix [N, K] in host memory, in the checkpoint's own bits (little endian; may be unaligned).
 struct HostMatrix {
   const void* data = nullptr;
-  Format format = Format::kF32;  // a plain one
+  Format format = Format::kF32;  // a plain one, or blocks
   std::uint32_t n = 0;
   std::uint32_t k = 0;
 };

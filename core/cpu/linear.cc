@@ -17,6 +17,7 @@ void Product::multiply(Range rows, Range panels) const {
   args.k = w_.k();
   args.panels = w_.panel(panels.first);
   args.panel_bytes = w_.panel_bytes();
+  args.blocks = w_.kernels().blocks;
   args.n = std::min(w_.n(), panels.last * kLanes) - panels.first * kLanes;
   args.scales = w_.scales() == nullptr ? nullptr : w_.scales() + panels.first * kLanes;
   args.bias = w_.bias() == nullptr ? nullptr : w_.bias() + panels.first * kLanes;

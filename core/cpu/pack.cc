@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "core/backend/weights/quantize.h"
 #include "core/base/check.h"
 #include "core/base/float_bits.h"
 #include "core/base/start_error.h"
+#include "core/cpu/blocks/block_panels.h"
 #include "core/cpu/parallel_for.h"
 #include "core/cpu/tensors.h"
 
@@ -140,7 +142,36 @@ void unpack_int4(const std::byte* panel, std::uint32_t lane, float, std::span<fl
   }
 }
 
-constexpr FormatKernels kFormats[] = {
+// ---- blocks, as a checkpoint has them
+
+template <backend::BlockType kType>
+std::size_t bytes_of_block_panel(std::uint32_t k) {
+  return block_panel_bytes(kType, k);
+}
+template <backend::BlockType kType>
+void pack_blocks(const LanePart& part) {
+  CHECK(part.stored == Format::of_blocks(kType));
+  pack_block_lane(kType, part.source, part.first, static_cast<std::uint32_t>(part.count), part.lane, part.panel);
+}
+template <backend::BlockType kType>
+void unpack_blocks(const std::byte* panel, std::uint32_t lane, float, std::span<float> out) {
+  unpack_block_lane(kType, panel, lane, out);
+}
+
+template <backend::BlockType... kTypes>
+std::vector<FormatKernels> formats_of_blocks() {
+  std::vector<FormatKernels> formats;
+  for (const bool in_integers : {false, true}) {
+    const auto activation = in_integers ? Format::Activation::kInt8 : Format::Activation::kF32;
+    (formats.push_back({Format::of_blocks(kTypes, activation), block_gemm(kTypes, in_integers),
+                        bytes_of_block_panel<kTypes>, pack_blocks<kTypes>, unpack_blocks<kTypes>,
+                        &block_panel(kTypes)}),
+     ...);
+  }
+  return formats;
+}
+
+constexpr FormatKernels kPlainAndQuantized[] = {
     {Format::kF32, kGemmF32, panel_bytes<1, 32>, pack_elements<std::uint32_t, Format::kF32>, unpack_f32},
     {Format::kBF16, kGemmBF16, panel_bytes<2, 16>, pack_bf16, unpack_bf16},
     {Format::kF16, kGemmF16, panel_bytes<1, 16>, pack_elements<std::uint16_t, Format::kF16>, unpack_f16},
@@ -167,11 +198,22 @@ struct Rows {
 
 }  // namespace
 
-std::span<const FormatKernels> format_kernels() { return kFormats; }
+std::span<const FormatKernels> format_kernels() {
+  static const std::vector<FormatKernels> kAll = [] {
+    using enum backend::BlockType;
+    std::vector<FormatKernels> all(std::begin(kPlainAndQuantized), std::end(kPlainAndQuantized));
+    const std::vector<FormatKernels> blocks = formats_of_blocks<kQ4_0, kQ4_1, kQ5_0, kQ5_1, kQ8_0, kQ2_K, kQ3_K, kQ4_K,
+                                                                kQ5_K, kQ6_K, kIQ4_NL, kIQ4_XS, kMXFP4>();
+    all.insert(all.end(), blocks.begin(), blocks.end());
+    return all;
+  }();
+  return kAll;
+}
 
 const FormatKernels& kernels_of(Format format) {
-  const auto* found = std::ranges::find(kFormats, format, &FormatKernels::format);
-  if (found == std::end(kFormats)) throw StartError("the CPU has no kernels for weights in " + name_of(format));
+  const auto all = format_kernels();
+  const auto found = std::ranges::find(all, format, &FormatKernels::format);
+  if (found == all.end()) throw StartError("the CPU has no kernels for weights in " + name_of(format));
   return *found;
 }
 
@@ -203,7 +245,7 @@ std::unique_ptr<PackedWeight> pack_weight(std::span<const HostMatrix> matrices,
     std::copy(biases[i].begin(), biases[i].end(), weight->bias() + next);
   }
 
-  const Rows rows{matrices, std::size_t{k} * bytes_of(stored)};
+  const Rows rows{matrices, backend::stored_bytes(stored, k)};
   const auto pack = weight->kernels().pack;
   set_float_mode();  // the mode of the team's threads
   team.for_chunks(weight->num_panels(), [&](std::uint32_t panel, std::uint32_t) {
@@ -217,7 +259,7 @@ std::unique_ptr<PackedWeight> pack_weight(std::span<const HostMatrix> matrices,
     for (std::uint32_t first = 0; first < k; first += kPartInputs) {
       const std::uint32_t count = std::min(k - first, kPartInputs);
       for (std::uint32_t lane = 0; lane < lanes; ++lane) {
-        pack({.source = sources[lane] + first * bytes_of(stored),
+        pack({.source = sources[lane] + backend::stored_bytes(stored, first),
               .stored = stored,
               .scale = scales == nullptr ? 1.0f : scales[lane],
               .first = first,

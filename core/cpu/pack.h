@@ -40,6 +40,7 @@ struct FormatKernels {
   void (*pack)(const LanePart& part);
   // An output's inputs [0, out.size()) as f32: element times scale. `scale`: of the output, if there are such scales.
   void (*unpack)(const std::byte* panel, std::uint32_t lane, float scale, std::span<float> out);
+  const BlockPanel* blocks = nullptr;  // of blocks
 };
 
 std::span<const FormatKernels> format_kernels();

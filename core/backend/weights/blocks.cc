@@ -11,18 +11,26 @@
 namespace quire::backend {
 namespace {
 
-constexpr BlockLayout kLayouts[] = {
-    {BlockType::kQ4_0, "Q4_0", 32, 18},     {BlockType::kQ4_1, "Q4_1", 32, 20},
-    {BlockType::kQ5_0, "Q5_0", 32, 22},     {BlockType::kQ5_1, "Q5_1", 32, 24},
-    {BlockType::kQ8_0, "Q8_0", 32, 34},     {BlockType::kQ2_K, "Q2_K", 256, 84},
-    {BlockType::kQ3_K, "Q3_K", 256, 110},   {BlockType::kQ4_K, "Q4_K", 256, 144},
-    {BlockType::kQ5_K, "Q5_K", 256, 176},   {BlockType::kQ6_K, "Q6_K", 256, 210},
-    {BlockType::kIQ4_NL, "IQ4_NL", 32, 18}, {BlockType::kIQ4_XS, "IQ4_XS", 256, 136},
-    {BlockType::kMXFP4, "MXFP4", 32, 17},   {BlockType::kNVFP4, "NVFP4", 64, 36},
-};
-
 constexpr std::array<std::int8_t, 16> kIq4 = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
 constexpr std::array<std::int8_t, 16> kE2M1Doubled = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+
+using enum BlockScales;
+constexpr BlockLayout kLayouts[] = {
+    {BlockType::kQ4_0, "Q4_0", 32, 18, 4, 32, kF16, false, 8},
+    {BlockType::kQ4_1, "Q4_1", 32, 20, 4, 32, kF16, true, 0},
+    {BlockType::kQ5_0, "Q5_0", 32, 22, 5, 32, kF16, false, 16},
+    {BlockType::kQ5_1, "Q5_1", 32, 24, 5, 32, kF16, true, 0},
+    {BlockType::kQ8_0, "Q8_0", 32, 34, 8, 32, kF16, false, 128},
+    {BlockType::kQ2_K, "Q2_K", 256, 84, 2, 16, kIntegers, true, 0},
+    {BlockType::kQ3_K, "Q3_K", 256, 110, 3, 16, kIntegers, false, 4},
+    {BlockType::kQ4_K, "Q4_K", 256, 144, 4, 32, kIntegers, true, 0},
+    {BlockType::kQ5_K, "Q5_K", 256, 176, 5, 32, kIntegers, true, 0},
+    {BlockType::kQ6_K, "Q6_K", 256, 210, 6, 16, kIntegers, false, 32},
+    {BlockType::kIQ4_NL, "IQ4_NL", 32, 18, 4, 32, kF16, false, 0, kIq4},
+    {BlockType::kIQ4_XS, "IQ4_XS", 256, 136, 4, 32, kIntegers, false, 0, kIq4},
+    {BlockType::kMXFP4, "MXFP4", 32, 17, 4, 32, kBF16, false, 0, kE2M1Doubled},
+    {BlockType::kNVFP4, "NVFP4", 64, 36, 4, 16, kF16, false, 0, kE2M1Doubled},
+};
 
 // The bytes of one block.
 class Block {
@@ -30,133 +38,136 @@ class Block {
   explicit Block(const std::byte* bytes) : bytes_(bytes) {}
 
   std::uint32_t byte(std::uint32_t at) const { return std::to_integer<std::uint32_t>(bytes_[at]); }
-  std::int32_t code(std::uint32_t at) const { return static_cast<std::int8_t>(bytes_[at]); }
-  std::uint32_t word(std::uint32_t at) const { return byte(at) | byte(at + 1) << 8; }
-  float half(std::uint32_t at) const { return f32_of_f16(static_cast<std::uint16_t>(word(at))); }
+  std::uint16_t word(std::uint32_t at) const { return static_cast<std::uint16_t>(byte(at) | byte(at + 1) << 8); }
   // Element i of 32 in 16 bytes: low halves first.
   std::uint32_t nibble(std::uint32_t at, std::uint32_t i) const { return byte(at + i % 16) >> (i / 16 * 4) & 15; }
   // Bit i of four bytes.
   std::uint32_t bit(std::uint32_t at, std::uint32_t i) const { return byte(at + i / 8) >> (i % 8) & 1; }
+  // Element i of 256 in 64 bytes, and in 128: 32 neighbours have the same bits of 32 bytes.
+  std::uint32_t two_bits(std::uint32_t at, std::uint32_t i) const {
+    return byte(at + 32 * (i / 128) + i % 32) >> (i % 128 / 32 * 2) & 3;
+  }
+  std::uint32_t four_bits(std::uint32_t at, std::uint32_t i) const {
+    return byte(at + i / 64 * 32 + i % 32) >> (i / 32 % 2 * 4) & 15;
+  }
 
  private:
   const std::byte* bytes_;
 };
 
-float as_float(std::int64_t value) { return static_cast<float>(value); }
-
-// Scale and minimum of 32 elements of Q4_K and Q5_K: 6 bits each, in 12 bytes.
-struct ScaleAndMinimum {
-  std::uint32_t scale;
-  std::uint32_t minimum;
-};
-ScaleAndMinimum six_bits(const Block& block, std::uint32_t at, std::uint32_t j) {
-  if (j < 4) return {block.byte(at + j) & 63, block.byte(at + j + 4) & 63};
-  return {(block.byte(at + j + 4) & 15) | (block.byte(at + j - 4) >> 6) << 4,
-          (block.byte(at + j + 4) >> 4) | (block.byte(at + j) >> 6) << 4};
+// bf16 of 2^(e - 128); 2^-128 for e = 0.
+std::uint16_t half_power_of_e8m0(std::uint32_t e) {
+  return static_cast<std::uint16_t>(e >= 2 ? (e - 1) << 7 : 0x20u << e);
 }
 
-// Two bits of Q2_K and Q3_K: 128 elements in 32 bytes, 32 of them in the same bits.
-std::uint32_t two_bits(const Block& block, std::uint32_t at, std::uint32_t i) {
-  return block.byte(at + 32 * (i / 128) + i % 32) >> (i % 128 / 32 * 2) & 3;
+// f16 of half of an unsigned E4M3. As in ggml, 0x7f stands for 0 and the highest bit for nothing.
+std::uint16_t half_of_ue4m3(std::uint32_t bits) {
+  if (bits == 0x7f) return 0;
+  std::uint32_t exponent = bits >> 3 & 15;
+  std::uint32_t fraction = bits & 7;
+  if (exponent == 0) {  // fraction · 2^-10
+    if (fraction == 0) return 0;
+    exponent = 1;
+    for (; fraction < 8; fraction *= 2) --exponent;
+    fraction -= 8;
+  }
+  return static_cast<std::uint16_t>((exponent + 7) << 10 | fraction << 7);
 }
 
-// 2^(e - 128); 2^-128 for e = 0.
-float half_power_of_e8m0(std::uint32_t e) { return std::bit_cast<float>(e >= 2 ? (e - 1) << 23 : 0x00200000u << e); }
-
-// Half of an unsigned E4M3. As in ggml, 0x7f stands for 0 and the highest bit for nothing.
-float half_of_ue4m3(std::uint32_t bits) {
-  if (bits == 0x7f) return 0.0f;
-  const std::uint32_t exponent = bits >> 3 & 15;
-  const std::uint32_t fraction = bits & 7;
-  if (exponent == 0) return as_float(fraction) * 0x1p-10f;
-  return std::bit_cast<float>((exponent + 119) << 23 | fraction << 20);
+// Scales and minima of Q4_K and Q5_K: eight of each, 6 bits each, in 12 bytes.
+void read_six_bits(const Block& block, std::uint32_t at, CodedBlocks& out) {
+  for (std::uint32_t j = 0; j < 4; ++j) {
+    const std::uint32_t scale = block.byte(at + j);
+    const std::uint32_t minimum = block.byte(at + j + 4);
+    const std::uint32_t low = block.byte(at + j + 8);
+    out.scale_factors[j] = static_cast<std::int8_t>(scale & 63);
+    out.minimum_factors[j] = static_cast<std::int8_t>(minimum & 63);
+    out.scale_factors[j + 4] = static_cast<std::int8_t>((low & 15) | scale >> 6 << 4);
+    out.minimum_factors[j + 4] = static_cast<std::int8_t>(low >> 4 | minimum >> 6 << 4);
+  }
 }
 
-float q2_k(const Block& block, std::uint32_t i) {
-  const std::uint32_t both = block.byte(i / 16);
-  return block.half(80) * as_float(both & 15) * as_float(two_bits(block, 16, i)) - block.half(82) * as_float(both >> 4);
+// The scales of a block of 256.
+void read_integer_scales(const BlockLayout& layout, const Block& block, CodedBlocks& out) {
+  using enum BlockType;
+  const auto less_32 = [](std::uint32_t bits) {
+    return static_cast<std::int8_t>(static_cast<std::int32_t>(bits) - 32);
+  };
+  if (layout.type == kQ2_K) {
+    out.scales[0] = block.word(80);
+    out.minima[0] = block.word(82);
+    for (std::uint32_t j = 0; j < 16; ++j) {
+      out.scale_factors[j] = static_cast<std::int8_t>(block.byte(j) & 15);
+      out.minimum_factors[j] = static_cast<std::int8_t>(block.byte(j) >> 4);
+    }
+  } else if (layout.type == kQ3_K) {
+    out.scales[0] = block.word(108);
+    for (std::uint32_t j = 0; j < 16; ++j) {
+      const std::uint32_t low = block.byte(96 + j % 8) >> (j / 8 * 4) & 15;
+      out.scale_factors[j] = less_32(low | (block.byte(104 + j % 4) >> (j / 4 * 2) & 3) << 4);
+    }
+  } else if (layout.type == kQ6_K) {
+    out.scales[0] = block.word(208);
+    for (std::uint32_t j = 0; j < 16; ++j) out.scale_factors[j] = static_cast<std::int8_t>(block.byte(192 + j));
+  } else if (layout.type == kIQ4_XS) {
+    out.scales[0] = block.word(0);
+    for (std::uint32_t j = 0; j < 8; ++j) {
+      const std::uint32_t low = block.byte(4 + j / 2) >> (j % 2 * 4) & 15;
+      out.scale_factors[j] = less_32(low | (block.word(2) >> (2 * j) & 3u) << 4);
+    }
+  } else {
+    out.scales[0] = block.word(0);
+    out.minima[0] = block.word(2);
+    read_six_bits(block, 4, out);
+  }
 }
 
-float q3_k(const Block& block, std::uint32_t i) {
-  const std::uint32_t j = i / 16;
-  const std::uint32_t low = block.byte(96 + j % 8) >> (j / 8 * 4) & 15;
-  const std::uint32_t high = block.byte(104 + j % 4) >> (j / 4 * 2) & 3;
-  const std::int32_t scale = static_cast<std::int32_t>(low | high << 4) - 32;
-  const bool is_high = (block.byte(i % 32) >> (i / 32) & 1) != 0;
-  const std::int32_t code = static_cast<std::int32_t>(two_bits(block, 32, i)) - (is_high ? 0 : 4);
-  return block.half(108) * as_float(scale) * as_float(code);
+// The scales of a smaller block, of the groups from `group` on.
+void read_group_scales(const BlockLayout& layout, const Block& block, std::uint32_t group, CodedBlocks& out) {
+  if (layout.type == BlockType::kNVFP4) {
+    for (std::uint32_t j = 0; j < 4; ++j) out.scales[group + j] = half_of_ue4m3(block.byte(j));
+    return;
+  }
+  out.scales[group] = layout.type == BlockType::kMXFP4 ? half_power_of_e8m0(block.byte(0)) : block.word(0);
+  if (layout.has_minima) out.minima[group] = block.word(2);
 }
 
-float q4_k(const Block& block, std::uint32_t i) {
-  const auto [scale, minimum] = six_bits(block, 4, i / 32);
-  const std::uint32_t code = block.byte(16 + i / 64 * 32 + i % 32) >> (i / 32 % 2 * 4) & 15;
-  return block.half(0) * as_float(scale) * as_float(code) - block.half(2) * as_float(minimum);
-}
-
-float q5_k(const Block& block, std::uint32_t i) {
-  const auto [scale, minimum] = six_bits(block, 4, i / 32);
-  const std::uint32_t low = block.byte(48 + i / 64 * 32 + i % 32) >> (i / 32 % 2 * 4) & 15;
-  const std::uint32_t high = block.byte(16 + i % 32) >> (i / 32) & 1;
-  return block.half(0) * as_float(scale) * as_float(low | high << 4) - block.half(2) * as_float(minimum);
-}
-
-float q6_k(const Block& block, std::uint32_t i) {
-  const std::uint32_t part = i / 128;
-  const std::uint32_t run = i % 128 / 32;
-  const std::uint32_t low = block.byte(64 * part + i % 32 + 32 * (run % 2)) >> (run / 2 * 4) & 15;
-  const std::uint32_t high = block.byte(128 + 32 * part + i % 32) >> (2 * run) & 3;
-  return block.half(208) * as_float(block.code(192 + i / 16)) *
-         as_float(static_cast<std::int32_t>(low | high << 4) - 32);
-}
-
-float iq4_xs(const Block& block, std::uint32_t i) {
-  const std::uint32_t j = i / 32;
-  const std::uint32_t low = block.byte(4 + j / 2) >> (j % 2 * 4) & 15;
-  const std::uint32_t high = block.word(2) >> (2 * j) & 3;
-  const std::int32_t scale = static_cast<std::int32_t>(low | high << 4) - 32;
-  return block.half(0) * as_float(scale) * as_float(kIq4[block.nibble(8 + 16 * j, i % 32)]);
-}
-
-float nvfp4(const Block& block, std::uint32_t i) {
-  const std::uint32_t group = i / 16;
-  const std::uint32_t code = block.byte(4 + 8 * group + i % 8) >> (i % 16 / 8 * 4) & 15;
-  return half_of_ue4m3(block.byte(group)) * as_float(kE2M1Doubled[code]);
-}
-
-float number(BlockType type, const Block& block, std::uint32_t i) {
+std::uint32_t code(BlockType type, const Block& block, std::uint32_t i) {
   using enum BlockType;
   switch (type) {
     case kQ4_0:
-      return block.half(0) * as_float(std::int64_t{block.nibble(2, i)} - 8);
-    case kQ4_1:
-      return block.half(0) * as_float(block.nibble(4, i)) + block.half(2);
-    case kQ5_0:
-      return block.half(0) * as_float(std::int64_t{block.nibble(6, i) | block.bit(2, i) << 4} - 16);
-    case kQ5_1:
-      return block.half(0) * as_float(block.nibble(8, i) | block.bit(4, i) << 4) + block.half(2);
-    case kQ8_0:
-      return block.half(0) * as_float(block.code(2 + i));
-    case kQ2_K:
-      return q2_k(block, i);
-    case kQ3_K:
-      return q3_k(block, i);
-    case kQ4_K:
-      return q4_k(block, i);
-    case kQ5_K:
-      return q5_k(block, i);
-    case kQ6_K:
-      return q6_k(block, i);
     case kIQ4_NL:
-      return block.half(0) * as_float(kIq4[block.nibble(2, i)]);
+      return block.nibble(2, i);
+    case kQ4_1:
+      return block.nibble(4, i);
+    case kQ5_0:
+      return block.nibble(6, i) | block.bit(2, i) << 4;
+    case kQ5_1:
+      return block.nibble(8, i) | block.bit(4, i) << 4;
+    case kQ8_0:
+      return block.byte(2 + i) ^ 128;
+    case kQ2_K:
+      return block.two_bits(16, i);
+    case kQ3_K:
+      return block.two_bits(32, i) | (block.byte(i % 32) >> (i / 32) & 1) << 2;
+    case kQ4_K:
+      return block.four_bits(16, i);
+    case kQ5_K:
+      return block.four_bits(48, i) | (block.byte(16 + i % 32) >> (i / 32) & 1) << 4;
+    case kQ6_K: {
+      const std::uint32_t run = i % 128 / 32;
+      const std::uint32_t low = block.byte(64 * (i / 128) + i % 32 + 32 * (run % 2)) >> (run / 2 * 4) & 15;
+      return low | block.two_bits(128, i) << 4;
+    }
     case kIQ4_XS:
-      return iq4_xs(block, i);
+      return block.nibble(8 + 16 * (i / 32), i % 32);
     case kMXFP4:
-      return half_power_of_e8m0(block.byte(0)) * as_float(kE2M1Doubled[block.nibble(1, i)]);
+      return block.nibble(1, i);
     case kNVFP4:
-      return nvfp4(block, i);
+      return block.byte(4 + 8 * (i / 16) + i % 8) >> (i % 16 / 8 * 4) & 15;
   }
   CHECK(false);
-  return 0.0f;
+  return 0;
 }
 
 }  // namespace
@@ -174,12 +185,48 @@ std::optional<BlockType> block_type_named(std::string_view name) {
   return found == std::end(kLayouts) ? std::nullopt : std::optional(found->type);
 }
 
+float CodedBlocks::scale(const BlockLayout& layout, std::uint32_t group) const {
+  if (layout.scales == kIntegers) return f32_of_f16(scales[0]) * static_cast<float>(scale_factors[group]);
+  return layout.scales == kBF16 ? f32_of_bf16(scales[group]) : f32_of_f16(scales[group]);
+}
+
+float CodedBlocks::minimum(const BlockLayout& layout, std::uint32_t group) const {
+  if (layout.scales == kIntegers) return -(f32_of_f16(minima[0]) * static_cast<float>(minimum_factors[group]));
+  return f32_of_f16(minima[group]);
+}
+
+CodedBlocks read_blocks(const BlockLayout& layout, const std::byte* source, std::uint32_t count) {
+  CHECK_LE(count, CodedBlocks::kMostNumbers);
+  CHECK_EQ(count % layout.elements, 0u);
+  CodedBlocks out;
+  for (std::uint32_t first = 0; first < count; first += layout.elements, source += layout.bytes) {
+    const Block block(source);
+    for (std::uint32_t i = 0; i < layout.elements; ++i) {
+      out.codes[first + i] = static_cast<std::uint8_t>(code(layout.type, block, i));
+    }
+    if (layout.scales == kIntegers) {
+      read_integer_scales(layout, block, out);
+    } else {
+      read_group_scales(layout, block, first / layout.group, out);
+    }
+  }
+  return out;
+}
+
+void numbers_of(const BlockLayout& layout, const CodedBlocks& coded, std::span<float> out) {
+  for (std::uint32_t i = 0; i < out.size(); ++i) {
+    const std::uint32_t group = i / layout.group;
+    const float product = coded.scale(layout, group) * static_cast<float>(layout.value(coded.codes[i]));
+    out[i] = layout.has_minima ? product + coded.minimum(layout, group) : product;
+  }
+}
+
 void widen_blocks(BlockType type, const std::byte* source, std::span<float> out) {
   const BlockLayout& layout = layout_of(type);
-  CHECK_EQ(out.size() % layout.elements, 0u);
-  for (std::size_t first = 0; first < out.size(); first += layout.elements, source += layout.bytes) {
-    const Block block(source);
-    for (std::uint32_t i = 0; i < layout.elements; ++i) out[first + i] = number(type, block, i);
+  for (std::size_t first = 0; first < out.size(); first += CodedBlocks::kMostNumbers) {
+    const auto count = static_cast<std::uint32_t>(std::min<std::size_t>(out.size() - first, CodedBlocks::kMostNumbers));
+    numbers_of(layout, read_blocks(layout, source, count), out.subspan(first, count));
+    source += count / layout.elements * layout.bytes;
   }
 }
 

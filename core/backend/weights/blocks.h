@@ -1,11 +1,14 @@
-// Block-quantised rows as GGUF stores them, and their numbers in f32.
+// Block-quantised rows as GGUF stores them: their codes and scales, and their numbers in f32.
+//   number = s · v + m   s and, if the type has minima, m: of the number's group; v: the code less a zero, or a value
+//                        that a table has for it
 // Shape   a row is whole blocks of `elements` numbers in `bytes` bytes, which may be unaligned.
 // Thread  any; pure.
-// Equals  the reference dequantisation of gguf 0.19, bit for bit: every number is exact, but for Q4_1, Q5_1, Q2_K, Q4_K
-//         and Q5_K, whose one addition or subtraction of exact products rounds once.
+// Equals  the reference dequantisation of gguf 0.19, bit for bit: s, m and s · v are exact, so that only types with
+//         minima round, once, when m is added.
 // Source  the block layouts of ggml; OCP Microscaling Formats 1.0 for E2M1, E8M0 and E4M3.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -31,16 +34,55 @@ enum class BlockType : std::uint8_t {
   kNVFP4,  // without the factor that such a tensor has besides
 };
 
+// Storage of s and m.
+enum class BlockScales : std::uint8_t {
+  kF16,       // one of each for a group
+  kBF16,      // likewise
+  kIntegers,  // an integer for a group, times an f16 of all 256 numbers; m = -(f16 · integer)
+};
+
 struct BlockLayout {
   BlockType type;
   std::string_view name;  // "Q4_K"
   std::uint32_t elements;
   std::uint32_t bytes;
+  std::uint32_t bits;   // of a code
+  std::uint32_t group;  // numbers that share s and m: 16 or 32
+  BlockScales scales;
+  bool has_minima;
+  std::int32_t zero;                         // v = code - zero
+  std::span<const std::int8_t> values = {};  // or v = values[code]
+
+  std::int32_t value(std::uint32_t code) const {
+    return values.empty() ? static_cast<std::int32_t>(code) - zero : values[code];
+  }
 };
 
 std::span<const BlockLayout> block_layouts();
 const BlockLayout& layout_of(BlockType type);
 std::optional<BlockType> block_type_named(std::string_view name);
+
+// Codes and scales of at most 256 numbers of a row.
+struct CodedBlocks {
+  static constexpr std::uint32_t kMostNumbers = 256;
+  static constexpr std::uint32_t kMostGroups = kMostNumbers / 16;
+
+  std::array<std::uint8_t, kMostNumbers> codes{};
+  // Bits of s and m of each group; of kIntegers, [0] has the f16 of all.
+  std::array<std::uint16_t, kMostGroups> scales{};
+  std::array<std::uint16_t, kMostGroups> minima{};
+  std::array<std::int8_t, kMostGroups> scale_factors{};    // of kIntegers
+  std::array<std::int8_t, kMostGroups> minimum_factors{};  // likewise
+
+  float scale(const BlockLayout& layout, std::uint32_t group) const;
+  float minimum(const BlockLayout& layout, std::uint32_t group) const;  // of a type that has them
+};
+
+// Reads the first `count` numbers of whole blocks: a multiple of `elements`, at most 256.
+CodedBlocks read_blocks(const BlockLayout& layout, const std::byte* source, std::uint32_t count);
+
+// The first out.size() of the codes' numbers.
+void numbers_of(const BlockLayout& layout, const CodedBlocks& coded, std::span<float> out);
 
 // `out` has a multiple of the block's elements.
 void widen_blocks(BlockType type, const std::byte* source, std::span<float> out);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "core/base/check.h"
+
 namespace quire::backend {
 namespace {
 
@@ -24,11 +26,20 @@ std::string element_text(Format format) {
       return fmt::format("int{}", format.bits);
     case Format::Element::kE4M3:
       return "fp8";
+    case Format::Element::kBlocks:
+      return std::string(layout_of(format.blocks).name);
   }
   return "?";
 }
 
 }  // namespace
+
+std::size_t stored_bytes(Format format, std::size_t count) {
+  if (!format.is_blocks()) return count * bytes_of(format);
+  const BlockLayout& layout = layout_of(format.blocks);
+  CHECK_EQ(count % layout.elements, 0u);
+  return count / layout.elements * layout.bytes;
+}
 
 std::string name_of(Format format) {
   if (const auto* named = std::ranges::find(kNamedFormats, format); named != kNamedFormats.end()) {

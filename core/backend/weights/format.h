@@ -12,6 +12,8 @@
 #include <span>
 #include <string>
 
+#include "core/backend/weights/blocks.h"
+
 namespace quire::backend {
 
 struct Format {
@@ -19,8 +21,9 @@ struct Format {
     kF32,
     kBF16,
     kF16,
-    kInt,   // two's complement, of `bits` bits
-    kE4M3,  // fn: without infinities
+    kInt,     // two's complement, of `bits` bits
+    kE4M3,    // fn: without infinities
+    kBlocks,  // of `blocks`, with scales of their own; the other fields but `activation` say nothing
   };
   enum class Scale : std::uint8_t { kNone, kF32, kBF16 };
   enum class ScalePlace : std::uint8_t {
@@ -38,6 +41,16 @@ struct Format {
   ScalePlace scale_place = ScalePlace::kBehind;
   ZeroPoint zero_point = ZeroPoint::kNone;
   Activation activation = Activation::kF32;
+  BlockType blocks = BlockType::kQ4_0;
+
+  static constexpr Format of_blocks(BlockType type, Activation activation = Activation::kF32) {
+    Format format;
+    format.element = Element::kBlocks;
+    format.activation = activation;
+    format.blocks = type;
+    return format;
+  }
+  constexpr bool is_blocks() const { return element == Element::kBlocks; }
 
   friend constexpr bool operator==(const Format&, const Format&) = default;
 
@@ -84,8 +97,11 @@ constexpr bool has_output_scales(Format format) {
 }
 // Bytes of an element of 8 bits or more.
 constexpr std::size_t bytes_of(Format format) { return format.bits / 8; }
+// Bytes of `count` inputs of an output as a checkpoint stores them: a plain format, or whole blocks.
+std::size_t stored_bytes(Format format, std::size_t count);
 
-// "bf16", "w8a8"; of a format that has no short name its fields: "int4 in groups of 64 with f32 scales".
+// "bf16", "w8a8", "Q4_K, times int8"; of a format without a short name its fields: "int4 in groups of 64 with f32
+// scales".
 std::string name_of(Format format);
 
 }  // namespace quire::backend

@@ -47,6 +47,8 @@ std::int8_t whole(float x, float lowest, float highest) {
 void widen(const std::byte* source, Format stored, std::span<float> out) {
   if (stored == Format::kF32) {
     std::memcpy(out.data(), source, out.size_bytes());
+  } else if (stored.is_blocks()) {
+    widen_blocks(stored.blocks, source, out);
   } else if (stored == Format::kBF16) {
     widen_each<std::uint16_t>(source, out, f32_of_bf16);
   } else {
@@ -59,7 +61,7 @@ float output_scale(Format format, const std::byte* row, Format stored, std::size
   float part[kPart];
   for (std::size_t first = 0; first < k; first += kPart) {
     const std::size_t count = std::min(kPart, k - first);
-    widen(row + first * bytes_of(stored), stored, {part, count});
+    widen(row + stored_bytes(stored, first), stored, {part, count});
     for (std::size_t i = 0; i < count; ++i) largest = std::max(largest, size_bits(part[i]));
   }
   if (largest >= kInfinityBits) return std::numeric_limits<float>::quiet_NaN();

@@ -16,7 +16,7 @@
 
 namespace quire::backend {
 
-// Elements of a checkpoint as f32, exactly; `source` may be unaligned.
+// Elements of a checkpoint as f32: exactly, or as widen_blocks() does, whole blocks; `source` may be unaligned.
 void widen(const std::byte* source, Format stored, std::span<float> out);
 
 // Scale of a whole row of k elements, for a format with has_output_scales(): max |w| divided by the largest code, 127

@@ -18,6 +18,7 @@
 //           w8a8       for each 4 k's a line of 16 words: word j has the codes of output j, a byte each; scales apart
 //                      as int8's. (With int8 in this order, too, 12 rows on a Zen 4 core with AVX2 took 38 G products/s
 //                      instead of 55, as a code takes one instruction more to widen.)
+//           blocks     of a GGUF file: core/cpu/blocks/block_panels.h
 //         A group of attention's K is a panel, its tokens the outputs; in fewer bits as in kv_codec.h.
 // Order   every output is one lane and one accumulator, fma over k ascending. Rows and panels share loads, not sums.
 // Thread  any: no state.
@@ -44,13 +45,15 @@ inline constexpr std::uint32_t kSpan = kSpanTokens;           // positions that 
 inline constexpr std::uint32_t kSpanGroups = kSpan / kLanes;  // groups of 16 tokens in a span
 inline constexpr std::uint32_t kGroupsAhead = 4;              // prefetch distance of attention's groups
 
-// Scale and start values of 256 inputs of a quantised row; their codes are apart. start8 and start4 are what sums over
-// the 256 inputs, or over 32 of them, begin with. They are private to quantize_row and gemm of one table: an
-// instruction that takes unsigned codes needs a correction.
-struct CodedGroup {
+// Scale, start values and sums of 256 inputs of a quantised row; their codes are apart. start8 and start4 are what sums
+// over the 256 inputs, or over 32 of them, begin with. They are private to quantize_row and gemm of one table: an
+// instruction that takes unsigned codes needs a correction. The sums are of the codes of 16 and of 32 inputs.
+struct alignas(32) CodedGroup {
   float scale;
   std::int32_t start8;
   std::int32_t start4[kCodedGroup / kInt4Group];
+  float sums16[kCodedGroup / 16];
+  float sums32[kCodedGroup / 32];
 };
 // Rows as quantize_row() leaves them, padded to whole groups with codes of 0; or as round_row() does, without groups.
 // The bytes that round_row() writes are private to it and gemm of one table.
@@ -61,9 +64,19 @@ struct CodedRows {
   std::size_t group_stride = 0;
 };
 
+// Storage of the scales of a panel of blocks: BlockScales.
+enum class PanelScales : std::uint8_t { kF16, kBF16, kIntegers };
+// Numbers of its codes: v = code - zero; for kernels with a table, values[code] - zero.
+struct BlockPanel {
+  PanelScales scales = PanelScales::kF16;
+  bool has_minima = false;
+  std::int32_t zero = 0;
+  std::uint8_t values[16] = {};
+};
+
 // out[r, n] = fma over k ascending of x[r, k] * w[n, k], from +0; then * scales[n] if scales are given; then + bias[n]
-// if a bias is. w: for int8 and fp8 the code, for int4 the code times its group's scale. w8a8, w4a8 and w16a16 take
-// `coded` instead of x, by the equations of StepOps::multiply.
+// if a bias is. w: for int8 and fp8 the code, for int4 the code times its group's scale, for blocks their number. w8a8,
+// w4a8, w16a16 and blocks in integers take `coded` instead of x, by the equations of StepOps::multiply.
 // Shape   x [rows, k] and out [rows, n], strides in floats; panel i covers outputs [16i, 16i + 16).
 struct GemmArgs {
   const float* x = nullptr;
@@ -75,6 +88,7 @@ struct GemmArgs {
   std::size_t panel_bytes = 0;
   // If not null, panel i is at panel_list[i] instead; behind the last stand kGroupsAhead more, read next, or null.
   const void* const* panel_list = nullptr;
+  const BlockPanel* blocks = nullptr;  // of panels of blocks
   std::uint32_t n = 0;
   const float* scales = nullptr;  // [ceil(n/16) * 16]
   const float* bias = nullptr;    // [ceil(n/16) * 16]
@@ -98,7 +112,8 @@ struct WeighArgs {
   std::size_t o_stride = 0;
 };
 
-// Places in Kernels::gemm, one for each order of a panel's numbers.
+// Places in Kernels::gemm, one for each order of a panel's numbers. Blocks: by the bits of a code, or with a table of
+// values; then the same in integers.
 enum Gemm : std::uint8_t {
   kGemmF32,
   kGemmBF16,
@@ -109,6 +124,20 @@ enum Gemm : std::uint8_t {
   kGemmW4A8,
   kGemmW16A16,
   kGemmFp8,
+  kGemmBlocks2,
+  kGemmBlocks3,
+  kGemmBlocks4,
+  kGemmBlocks5,
+  kGemmBlocks6,
+  kGemmBlocks8,
+  kGemmBlocksOfTable,
+  kGemmBlocks2A8,
+  kGemmBlocks3A8,
+  kGemmBlocks4A8,
+  kGemmBlocks5A8,
+  kGemmBlocks6A8,
+  kGemmBlocks8A8,
+  kGemmBlocksOfTableA8,
   kNumGemms,
 };
 
@@ -118,7 +147,7 @@ struct Kernels {
   std::uint32_t tile_panels;  // panels that are worth giving to a worker together
 
   void (*gemm[kNumGemms])(const GemmArgs& args);
-  // A row of n for w8a8 and w4a8: codes and, for each 256 of them, a group (equations: StepOps::multiply).
+  // A row of n for products in integers: codes and, for each 256 of them, a group (equations: StepOps::multiply).
   void (*quantize_row)(const float* x, std::size_t n, std::int8_t* codes, CodedGroup* groups);
   // A row of n for w16a16; writes at most 4 * (n + 1) bytes.
   void (*round_row)(const float* x, std::size_t n, std::int8_t* out);

@@ -257,6 +257,7 @@ struct Dot4 {
   }
 };
 
+#include "core/cpu/isa/blocks/block_dot_avx2.inc"
 #include "core/cpu/isa/emulated_pairs.inc"
 #include "core/cpu/isa/exp.inc"
 #include "core/cpu/isa/gemm.inc"

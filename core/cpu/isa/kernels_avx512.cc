@@ -59,6 +59,35 @@ struct Dot4 {
   Vec f32() const { return {_mm512_cvtepi32_ps(_mm512_madd_epi16(v, _mm512_set1_epi16(1)))}; }
 };
 
+#include "core/cpu/isa/blocks/words_avx512.inc"
+
+// Sums over blocks (blocks/gemm_blocks.inc).
+struct BlockDot {
+  static constexpr int kTileRows = 4;
+  static constexpr int tile_panels(int rows) { return rows == 1 ? 2 : 1; }
+  static constexpr float kWideZero = 0.0f;
+
+  __m512i v;
+
+  // Four products of 63 * 127 fit into 16 bits.
+  void add(Words first, Words second, const std::int8_t* x) {
+    const __m512i pairs = _mm512_add_epi16(_mm512_maddubs_epi16(first.v, broadcast_word(x)),
+                                           _mm512_maddubs_epi16(second.v, broadcast_word(x + 4)));
+    add_words(v, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
+  }
+  // Two products of 128 * 127 fit, four do not; the codes are taken with their signs.
+  static __m512i wide_products(__m512i words, __m512i x) {
+    const __m512i codes = _mm512_xor_si512(words, _mm512_set1_epi8(-128));
+    const __m512i signs = _mm512_mask_sub_epi8(x, _mm512_movepi8_mask(codes), _mm512_setzero_si512(), x);
+    return _mm512_madd_epi16(_mm512_maddubs_epi16(_mm512_abs_epi8(codes), signs), _mm512_set1_epi16(1));
+  }
+  void add_wide(Words first, Words second, const std::int8_t* x) {
+    add_words(v, wide_products(first.v, broadcast_word(x)));
+    add_words(v, wide_products(second.v, broadcast_word(x + 4)));
+  }
+  Vec f32() const { return {_mm512_cvtepi32_ps(v)}; }
+};
+
 #include "core/cpu/isa/emulated_pairs.inc"
 #include "core/cpu/isa/exp.inc"
 #include "core/cpu/isa/gemm.inc"

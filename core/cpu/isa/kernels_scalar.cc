@@ -177,6 +177,52 @@ struct NibblesOfWord {
 using Dot8 = Dot<BytesOfWord, 4>;
 using Dot4 = Dot<NibblesOfWord, 8>;
 
+// Sums over blocks (blocks/gemm_blocks.inc). Calls, not copies of these loops, which take g++ a minute to vectorise.
+struct Words {
+  unsigned char v[kLanes * 4];
+
+  static Words load(const unsigned char* p) {
+    Words out;
+    __builtin_memcpy(out.v, p, sizeof(out.v));
+    return out;
+  }
+  [[gnu::noinline]] Words bits(std::uint32_t from, std::uint32_t to, std::uint32_t mask) const {
+    Words out;
+    for (std::uint32_t i = 0; i < sizeof(v); ++i) out.v[i] = static_cast<unsigned char>((v[i] >> from & mask) << to);
+    return out;
+  }
+  [[gnu::noinline]] friend Words operator|(const Words& a, const Words& b) {
+    Words out;
+    for (std::uint32_t i = 0; i < sizeof(v); ++i) out.v[i] = a.v[i] | b.v[i];
+    return out;
+  }
+  [[gnu::noinline]] Words valued(const std::uint8_t* values) const {
+    Words out;
+    for (std::uint32_t i = 0; i < sizeof(v); ++i) out.v[i] = values[v[i]];
+    return out;
+  }
+  [[gnu::noinline]] Vec numbers(int b) const {
+    return Vec::each([&](std::uint32_t i) { return static_cast<float>(v[4 * i + static_cast<std::uint32_t>(b)]); });
+  }
+};
+struct BlockDot {
+  static constexpr int kTileRows = 1;
+  static constexpr int tile_panels(int) { return 1; }
+  static constexpr float kWideZero = 128.0f;
+
+  std::int32_t v[kLanes];
+
+  [[gnu::noinline]] void add(const Words& first, const Words& second, const std::int8_t* x) {
+    for (std::uint32_t i = 0; i < kLanes; ++i) {
+      for (std::uint32_t s = 0; s < 4; ++s) v[i] += first.v[4 * i + s] * x[s] + second.v[4 * i + s] * x[4 + s];
+    }
+  }
+  void add_wide(const Words& first, const Words& second, const std::int8_t* x) { add(first, second, x); }
+  Vec f32() const {
+    return Vec::each([&](std::uint32_t i) { return static_cast<float>(v[i]); });
+  }
+};
+
 #include "core/cpu/isa/emulated_pairs.inc"
 #include "core/cpu/isa/gemm.inc"
 #include "core/cpu/isa/quantize_row.inc"

@@ -33,9 +33,9 @@ namespace {
 using backend::Format;
 using backend::KvType;
 
-// Kernels has a name, two numbers and 41 kernels. A kernel that is added wants a case here.
-static_assert(sizeof(Kernels) == 43 * sizeof(void*));
-static_assert(std::size(Kernels{}.gemm) == std::size(backend::kNamedFormats));
+// Kernels has a name, two numbers and 55 kernels. A kernel that is added wants a case here.
+static_assert(sizeof(Kernels) == 57 * sizeof(void*));
+static_assert(std::size(Kernels{}.gemm) == std::size(backend::kNamedFormats) + 14);  // and those of blocks
 static_assert(std::size(Kernels{}.score) == std::size(backend::kAllKvTypes));
 static_assert(std::size(Kernels{}.weigh) == std::size(backend::kAllKvTypes));
 
@@ -108,7 +108,7 @@ void announce(const Kernels& table, End end, const std::string& kernel, std::ini
   g_line[line.copy(g_line, sizeof g_line - 1)] = '\0';
 }
 
-bool wants_codes(Format type) { return type == Format::kW8A8 || type == Format::kW4A8 || type == Format::kW16A16; }
+bool wants_codes(Format type) { return type.activation != Format::Activation::kF32; }
 
 class KernelBounds : public ::testing::Test {
  protected:
@@ -238,6 +238,7 @@ TEST_F(KernelBounds, GemmTouchesNothingBesideItsOperandsOnAnyInstructionSet) {
         args.k = k;
         args.panels = panels_.place<std::byte>(panel_bytes, end);
         args.panel_bytes = FencedRows::kStride;
+        args.blocks = kernels_of(type).blocks;
         args.n = n;
         if (backend::has_output_scales(type)) args.scales = scales_.place<float>(padded, end);
         args.bias = bias_.place<float>(padded, end);
@@ -250,6 +251,11 @@ TEST_F(KernelBounds, GemmTouchesNothingBesideItsOperandsOnAnyInstructionSet) {
   for_tables([&](const Kernels& table, End end) {
     for (const Format type : backend::kNamedFormats) {
       for (const std::uint32_t k : kInputs) multiply(table, end, type, k);
+    }
+    for (const FormatKernels& kernels : format_kernels()) {
+      if (!kernels.format.is_blocks()) continue;
+      const std::uint32_t elements = backend::layout_of(kernels.format.blocks).elements;
+      for (const std::uint32_t k : {elements, 256u, 256u + elements}) multiply(table, end, kernels.format, k);
     }
   });
 }

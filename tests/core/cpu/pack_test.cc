@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/base/start_error.h"
+#include "core/cpu/blocks/block_panels.h"
 #include "core/cpu/cpu_ops.h"
 
 namespace quire::cpu {
@@ -14,14 +15,24 @@ namespace {
 using backend::Format;
 using testing::HasSubstr;
 
-TEST(FormatsOfTheCpu, AreThoseWithAShortName) {
+TEST(FormatsOfTheCpu, AreThoseWithAShortNameAndBlocksTimesF32AndInt8) {
   std::set<Gemm> gemms;
+  std::size_t num_blocks = 0;
   for (const Format format : backend::kNamedFormats) {
     EXPECT_EQ(kernels_of(format).format, format);
-    gemms.insert(kernels_of(format).gemm);
+    EXPECT_TRUE(gemms.insert(kernels_of(format).gemm).second) << "each has a kernel of its own";
   }
-  EXPECT_EQ(format_kernels().size(), backend::kNamedFormats.size());
-  EXPECT_EQ(gemms.size(), std::size_t{kNumGemms}) << "each has a kernel of its own";
+  for (const backend::BlockLayout& layout : backend::block_layouts()) {
+    if (!has_block_panels(layout.type)) continue;
+    for (const auto activation : {Format::Activation::kF32, Format::Activation::kInt8}) {
+      const Format format = Format::of_blocks(layout.type, activation);
+      EXPECT_EQ(kernels_of(format).format, format);
+      gemms.insert(kernels_of(format).gemm);
+      ++num_blocks;
+    }
+  }
+  EXPECT_EQ(format_kernels().size(), backend::kNamedFormats.size() + num_blocks);
+  EXPECT_EQ(gemms.size(), std::size_t{kNumGemms});
 }
 
 TEST(FormatsOfTheCpu, AreRefusedByNameWithoutKernels) {

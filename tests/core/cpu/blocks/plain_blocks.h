@@ -1,0 +1,116 @@
+// Block-quantised matrices of random bytes, and products with them written out plainly after the equations of
+// core/backend/step_ops.h.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/backend/weights/blocks.h"
+#include "core/cpu/blocks/block_panels.h"
+#include "tests/core/cpu/plain_quantised.h"
+#include "tests/core/cpu/rig.h"
+
+namespace quire::cpu::test {
+
+using backend::BlockLayout;
+using backend::BlockType;
+using Activation = backend::Format::Activation;
+
+inline std::vector<BlockLayout> packed_layouts() {
+  std::vector<BlockLayout> out;
+  for (const BlockLayout& layout : backend::block_layouts()) {
+    if (has_block_panels(layout.type)) out.push_back(layout);
+  }
+  return out;
+}
+
+// Where a block's f16 lie.
+inline std::vector<std::uint32_t> halves_of(const BlockLayout& layout) {
+  switch (layout.type) {
+    case BlockType::kQ2_K:
+      return {80, 82};
+    case BlockType::kQ3_K:
+      return {108};
+    case BlockType::kQ6_K:
+      return {208};
+    case BlockType::kMXFP4:
+      return {};
+    default:
+      return layout.has_minima ? std::vector<std::uint32_t>{0, 2} : std::vector<std::uint32_t>{0};
+  }
+}
+
+// Any codes; scales of either sign, up to `size`.
+inline Matrix random_blocks(Random& random, const BlockLayout& layout, std::uint32_t n, std::uint32_t k,
+                            float size = 0.01f) {
+  Matrix out{n, k, Format::of_blocks(layout.type), {}, std::vector<float>(std::size_t{n} * k)};
+  const std::size_t count = out.values.size() / layout.elements;
+  out.bits.resize(count * layout.bytes);
+  for (std::uint8_t& byte : out.bits) byte = static_cast<std::uint8_t>(random.below(256));
+  for (std::size_t i = 0; i < count; ++i) {
+    std::uint8_t* block = out.bits.data() + i * layout.bytes;
+    for (const std::uint32_t at : halves_of(layout)) {
+      const std::uint16_t half = f16_of_f32(random.uniform(size));
+      std::memcpy(block + at, &half, sizeof(half));
+    }
+    if (layout.type == BlockType::kMXFP4) block[0] = static_cast<std::uint8_t>(100 + random.below(27));
+  }
+  backend::widen_blocks(layout.type, reinterpret_cast<const std::byte*>(out.bits.data()), out.values);
+  return out;
+}
+
+// Of one output, in integers.
+inline float plain_dot_of_blocks(const PlainRow& x, const Matrix& w, const BlockLayout& layout, std::size_t n) {
+  const std::byte* row = reinterpret_cast<const std::byte*>(w.bits.data()) +
+                         n * backend::stored_bytes(Format::of_blocks(layout.type), w.k);
+  float sum = 0.0f;
+  for (std::uint32_t first = 0; first < w.k; first += 256) {
+    const std::uint32_t count = std::min(256u, w.k - first);
+    const backend::CodedBlocks coded =
+        backend::read_blocks(layout, row + backend::stored_bytes(Format::of_blocks(layout.type), first), count);
+    float part = 0.0f;
+    for (std::uint32_t group = 0; group < count / layout.group; ++group) {
+      std::int64_t dot = 0;
+      std::int64_t codes = 0;
+      for (std::uint32_t i = group * layout.group; i < (group + 1) * layout.group; ++i) {
+        dot += x.codes[first + i] * layout.value(coded.codes[i]);
+        codes += x.codes[first + i];
+      }
+      part = std::fma(static_cast<float>(dot), coded.scale(layout, group), part);
+      if (layout.has_minima) part = std::fma(static_cast<float>(codes), coded.minimum(layout, group), part);
+    }
+    sum = std::fma(part, x.scales[first / 256], sum);
+  }
+  return sum;
+}
+
+inline std::vector<float> plain_linear_of_blocks(const std::vector<float>& x, const Matrix& w,
+                                                 const BlockLayout& layout, Activation activation, std::uint32_t rows,
+                                                 std::span<const float> bias = {}) {
+  std::vector<float> out;
+  for (std::size_t r = 0; r < rows; ++r) {
+    const auto row = std::span(x).subspan(r * w.k, w.k);
+    const PlainRow in_integers = quantised_row(row);
+    for (std::size_t n = 0; n < w.n; ++n) {
+      float sum = 0.0f;
+      if (activation == Activation::kInt8) {
+        sum = plain_dot_of_blocks(in_integers, w, layout, n);
+      } else {
+        for (std::size_t k = 0; k < w.k; ++k) sum = std::fma(row[k], w.values[n * w.k + k], sum);
+      }
+      out.push_back(bias.empty() ? sum : sum + bias[n]);
+    }
+  }
+  return out;
+}
+
+inline std::string text_of(const BlockLayout& layout, Activation activation) {
+  return backend::name_of(Format::of_blocks(layout.type, activation));
+}
+
+}  // namespace quire::cpu::test
