@@ -39,6 +39,7 @@ class Cpu final : public ComputeDevice {
   bool has_own_memory() const override { return false; }
   std::optional<std::uint64_t> free_bytes() override { return free_memory_bytes(); }
   void expect_within_limits(const gpu::ModelShape& /*model*/, const std::string& /*file*/) const override {}
+  bool takes(backend::Format format) const override { return cpu::takes(format); }
   std::uint64_t weight_bytes(std::uint32_t n, std::uint32_t k, backend::Format type) const override {
     return cpu::weight_bytes(n, k, type);
   }

@@ -38,12 +38,19 @@ void check_dtype(const Config& config, backend::Format stored) {
                   config.dtype, backend::name_of(stored)));
 }
 
+// True if the blocks of a GGUF file were widened, because the device has no kernels for them.
+bool widens_blocks(const LoadedModel& model) {
+  return !model.block_types.empty() && model.decoder->weight_format() == backend::Format::kF32;
+}
+
 std::string weights_text(const LoadedModel& model) {
-  const std::string packed = backend::name_of(model.decoder->weight_format());
-  const std::string plain = backend::name_of(model.stored);
-  const std::string stored =
-      model.block_types.empty() ? plain : fmt::format("{} widened to {}", model.block_types, plain);
-  return packed == plain ? stored : fmt::format("{} quantised to {}", stored, packed);
+  const backend::Format packed = model.decoder->weight_format();
+  const std::string stored = model.block_types.empty() ? backend::name_of(model.stored) : model.block_types;
+  if (const auto form = model.decoder->block_activation(); form && packed.is_blocks()) {
+    return fmt::format("{} times {}", stored, *form == model::BlockActivation::kInt8 ? "int8" : "f32");
+  }
+  if (widens_blocks(model)) return fmt::format("{} widened to f32", stored);
+  return packed == model.stored ? stored : fmt::format("{} quantised to {}", stored, backend::name_of(packed));
 }
 
 // "Q4_K, Q6_K": those of block-quantised matrices, most bytes first.
@@ -158,22 +165,27 @@ std::optional<backend::Format> quantize_of(const Config& config) {
   return std::nullopt;
 }
 
+model::BlockActivation activations_of(const Config& config) {
+  return config.activations == "f32" ? model::BlockActivation::kF32 : model::BlockActivation::kInt8;
+}
+
 std::uint64_t packed_bytes_of(const model::Checkpoint& checkpoint, const model::ModelSpec& model,
                               std::optional<backend::Format> quantize, const ComputeDevice& device) {
   std::uint64_t bytes = 0;
   for (const model::TensorEntry& entry : model::tensor_table(model).entries) {
-    const std::optional<backend::Format> format = model::quantize_of(entry.role, model, quantize);
     for (const model::TensorPart& part : entry.parts) {
       const model::Tensor* tensor = checkpoint.find(part.name);
-      if (tensor == nullptr || !tensor->packed_format()) continue;  // packing rejects it
+      if (tensor == nullptr || !tensor->stored_format()) continue;  // packing rejects it
       const std::uint64_t rows = part.num_rows();
       const std::uint64_t values = part.shape.size() < 2 ? rows : rows * part.inputs();
       if (entry.kind != model::TensorEntry::Kind::kMatrix) {
         bytes += values * sizeof(float);
         continue;
       }
-      bytes += device.weight_bytes(static_cast<std::uint32_t>(rows), static_cast<std::uint32_t>(part.inputs()),
-                                   format.value_or(*tensor->packed_format()));
+      const backend::Format format =
+          model::packed_format(entry.role, model, *tensor, quantize, model::BlockActivation::kInt8,
+                               [&](backend::Format wanted) { return device.takes(wanted); });
+      bytes += device.weight_bytes(static_cast<std::uint32_t>(rows), static_cast<std::uint32_t>(part.inputs()), format);
     }
     for (const model::TensorPart& bias : entry.biases) bytes += bias.num_rows() * sizeof(float);
   }
@@ -206,7 +218,7 @@ ReadModel read_model(const Config& config, ModelSource source) {
   check_dtype(config, read.stored);
   read.num_parameters = checkpoint.num_parameters();
   read.weight_bytes = checkpoint.bytes();
-  read.kv_dtype = kv_dtype_of(config, read.stored);
+  read.kv_dtype = kv_dtype_of(config, read.block_types.empty() ? read.stored : backend::Format::kBF16);
   check_kv_dtype(read);
   read.device = make_compute_device(config);
   read.config.copy_kv_heads(read.device->num_ranks());
@@ -225,7 +237,7 @@ LoadedModel pack_model(const Config& config, ReadModel read, std::uint32_t max_r
   loaded.packed_file = packed_file_of(config, loaded);
   const TimePoint started = SteadyClock().now();
   loaded.decoder = std::make_unique<model::Decoder>(*loaded.ops, loaded.config, *loaded.source.files, max_model_len,
-                                                    quantize_of(config), loaded.packed_file);
+                                                    quantize_of(config), loaded.packed_file, activations_of(config));
   loaded.took = SteadyClock().now() - started;
   return loaded;
 }
@@ -274,11 +286,10 @@ MemoryRequest request_before_packing(const Config& config, const ReadModel& read
 }
 
 std::string model_line(const LoadedModel& model) {
-  const bool may_shrink = !model.block_types.empty() && model.decoder->weight_format() == model.stored;
   return fmt::format("{}: {}, {:.1f} M parameters, {}, {} packed{}, on {}", model.source.names.front(),
                      model.config.architecture, static_cast<double>(model.num_parameters) * 1e-6, weights_text(model),
                      bytes_text(model.decoder->packed_bytes()),
-                     may_shrink ? " (less with --quantize int8 or int4)" : "", model.ops->description());
+                     widens_blocks(model) ? " (less with --quantize int8 or int4)" : "", model.ops->description());
 }
 
 std::string weights_line(const LoadedModel& model) {

@@ -32,11 +32,13 @@ ModelSource open_model(const std::string& model);
 
 // The type that most bytes of the checkpoint have; f32 if none of its types is a floating-point one.
 backend::Format main_dtype(const model::Checkpoint& checkpoint);
-// KV type of --kv-cache-dtype; auto: bf16 for a bf16 checkpoint, else f32.
+// KV type of --kv-cache-dtype; auto: bf16 for weights in bf16 (or in blocks, which the caller says as bf16), else f32.
 backend::KvType kv_dtype_of(const Config& config, backend::Format weights);
 
 // Quantisation of --quantize.
 std::optional<backend::Format> quantize_of(const Config& config);
+// Form of --activations.
+model::BlockActivation activations_of(const Config& config);
 // Bytes of the checkpoint's tensors packed on the device; slightly too high where matrices packed together share a
 // panel.
 std::uint64_t packed_bytes_of(const model::Checkpoint& checkpoint, const model::ModelSpec& model,

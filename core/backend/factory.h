@@ -20,6 +20,8 @@ class Factory {
  public:
   virtual ~Factory() = default;
 
+  // True if weights of that format can be made: of a checkpoint's own, or of --quantize.
+  virtual bool takes(Format format) const { return !format.is_blocks(); }
   // Packs matrices into one weight. biases: empty, or one f32 span per matrix (an empty span: no bias for that matrix).
   // Quantised from the matrices' values, s a scale, q a code; w8a8 is packed as int8, w4a8 as int4, w16a16 to the
   // nearest bf16, ties to even:
@@ -28,6 +30,7 @@ class Factory {
   //   fp8   s[n] = max over k of |w[n,k]| / 448 in f32;  q[n,k] = w / s to the nearest e4m3fn (core/base/float_bits.h)
   //   int4  per group g of 32 inputs, counted from the first: s[n,g] = the element of largest magnitude (the first of
   //         equals) / -8, to the nearest bf16;  q[n,k] = w / s to the nearest integer, ties to even, in -8..7
+  // Blocks, times f32 or int8, keep the codes and scales of the matrices' own blocks, which have to be of that type.
   // If s is 0, q is 0. If an element is NaN or infinite, s is NaN and q is 0, so that the fault stays visible.
   virtual std::unique_ptr<Weight> pack(std::span<const HostMatrix> matrices,
                                        std::span<const std::span<const float>> biases,

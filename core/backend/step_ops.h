@@ -56,9 +56,11 @@ class StepOps {
   //   w4a8  for each g: p = fma(sum over j of xq[t,k] * q[n,k], s[n,j], p), acc = fma(p, xs[t,g], acc);
   //         out[t,n] = acc + bias[n]
   // Blocks (backend/weights/blocks.h) have w[n,k] = s v + m, s and m of a group of 16 or 32 inputs; in f32 out is a dot
-  // over these. In integers x is quantised as above, and for each g, its groups j ascending:
-  //   p = fma(sum over j of xq[t,k] * v[n,k], s[n,j], p); with minima p = fma(sum over j of xq[t,k], m[n,j], p);
-  //   acc = fma(p, xs[t,g], acc);  then out[t,n] = acc + bias[n]
+  // over these. In integers x is quantised by the rules above, but in groups i of 32 inputs. Then, for all i and the
+  // groups j in each ascending:
+  //   acc = fma(sum over j of xq[t,k] * v[n,k] * xs[t,i], s[n,j], acc);  with minima
+  //   acc = fma(sum over j of xq[t,k] * xs[t,i], m[n,j], acc);  at the end out[t,n] = acc + bias[n]
+  // Sums over j are exact; their product with xs rounds.
   // w16a16 multiplies bf16 by bf16; f32 holds the product exactly. xb[t,k] = x[t,k] to the nearest bf16, ties to even;
   // xb and w are 0 beyond K. acc starts at +0; for each pair of inputs k, k + 1, k even and ascending, the odd one
   // first:

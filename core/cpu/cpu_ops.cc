@@ -50,6 +50,7 @@ class CpuOps final : public Ops {
                                std::optional<Format> quantize) override {
     return ready(pack_weight(matrices, biases, quantize, team_));
   }
+  bool takes(Format format) const override { return cpu::takes(format); }
   std::string layout() const override { return PackedWeight::kLayout; }
   std::unique_ptr<Weight> adopt(const WeightShape& shape, std::span<const std::byte> packed,
                                 std::shared_ptr<const void> owner) override {

@@ -20,6 +20,9 @@ struct CpuOptions {
 
 std::unique_ptr<backend::Ops> make_cpu_ops(const CpuOptions& options);
 
+// Factory::takes() of this backend.
+bool takes(backend::Format format);
+
 // Bytes of a weight of N outputs and K inputs as packed on this backend, without its bias.
 std::uint64_t weight_bytes(std::uint32_t n, std::uint32_t k, backend::Format format);
 

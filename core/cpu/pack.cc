@@ -9,6 +9,7 @@
 #include "core/base/float_bits.h"
 #include "core/base/start_error.h"
 #include "core/cpu/blocks/block_panels.h"
+#include "core/cpu/cpu_ops.h"
 #include "core/cpu/parallel_for.h"
 #include "core/cpu/tensors.h"
 
@@ -210,11 +211,13 @@ std::span<const FormatKernels> format_kernels() {
   return kAll;
 }
 
+bool takes(Format format) {
+  return std::ranges::find(format_kernels(), format, &FormatKernels::format) != format_kernels().end();
+}
+
 const FormatKernels& kernels_of(Format format) {
-  const auto all = format_kernels();
-  const auto found = std::ranges::find(all, format, &FormatKernels::format);
-  if (found == all.end()) throw StartError("the CPU has no kernels for weights in " + name_of(format));
-  return *found;
+  if (!takes(format)) throw StartError("the CPU has no kernels for weights in " + name_of(format));
+  return *std::ranges::find(format_kernels(), format, &FormatKernels::format);
 }
 
 std::unique_ptr<PackedWeight> pack_weight(std::span<const HostMatrix> matrices,

@@ -43,7 +43,7 @@ struct FormatKernels {
   const BlockPanel* blocks = nullptr;  // of blocks
 };
 
-std::span<const FormatKernels> format_kernels();
+std::span<const FormatKernels> format_kernels();  // the same at every call
 const FormatKernels& kernels_of(backend::Format format);
 
 // bias: empty, or one span per matrix (an empty one: no bias for that matrix).

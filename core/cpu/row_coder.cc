@@ -5,17 +5,26 @@
 namespace quire::cpu {
 namespace {
 
-bool is_rounded(const PackedWeight& w) { return w.format().activation == backend::Format::Activation::kBF16; }
+constexpr std::uint32_t kRunInputs = 32;
 
-// Number of groups of int8 codes.
-std::uint32_t num_groups_of(const PackedWeight& w) {
-  return is_rounded(w) ? 0 : (w.k() + kCodedGroup - 1) / kCodedGroup;
+bool is_rounded(const PackedWeight& w) { return w.format().activation == backend::Format::Activation::kBF16; }
+bool has_runs(const PackedWeight& w) { return w.format().is_blocks(); }
+
+// Groups or runs of a row.
+std::uint32_t num_scales_of(const PackedWeight& w) {
+  if (is_rounded(w)) return 0;
+  const std::uint32_t inputs = has_runs(w) ? kRunInputs : kCodedGroup;
+  return (w.k() + inputs - 1) / inputs;
+}
+std::size_t scale_bytes_of(const PackedWeight& w) {
+  return num_scales_of(w) * (has_runs(w) ? sizeof(CodedRun) : sizeof(CodedGroup));
 }
 
 // One cache line more than needed, because rows whose length is a power of two would share a few sets of L1.
 std::size_t code_stride_of(const PackedWeight& w) {
   const std::size_t rounded = (std::size_t{w.k()} * sizeof(float) + 63) / 64 * 64;
-  return (is_rounded(w) ? rounded : std::size_t{num_groups_of(w)} * kCodedGroup) + 64;
+  const std::size_t coded = (std::size_t{w.k()} + kCodedGroup - 1) / kCodedGroup * kCodedGroup;
+  return (is_rounded(w) ? rounded : coded) + 64;
 }
 
 }  // namespace
@@ -25,30 +34,38 @@ void RowCoder::reserve(const PackedWeight& w) {
     code_stride_ = stride;
     codes_ = Memory(max_rows_ * stride, "rows as codes");
   }
-  if (const std::uint32_t num_groups = num_groups_of(w); num_groups > num_groups_) {
-    num_groups_ = num_groups;
-    groups_ = Memory(std::size_t{max_rows_} * num_groups * sizeof(CodedGroup), "the scales of rows as codes");
+  if (const std::size_t bytes = scale_bytes_of(w); bytes > scale_bytes_) {
+    scale_bytes_ = bytes;
+    scales_ = Memory(max_rows_ * bytes, "the scales of rows as codes");
   }
 }
 
 void RowCoder::code_row(const Kernels& kernels, const PackedWeight& w, const HostBuffer& x, std::uint32_t row) {
   CHECK_LT(row, max_rows_);
   CHECK_EQ(x.width(), w.k());
-  const std::uint32_t num_groups = num_groups_of(w);
-  CHECK_LE(num_groups, num_groups_);
+  CHECK_LE(scale_bytes_of(w), scale_bytes_);
   CHECK_LE(code_stride_of(w), code_stride_);
   auto* codes = reinterpret_cast<std::int8_t*>(codes_.data()) + row * code_stride_of(w);
   if (is_rounded(w)) return kernels.round_row(x.row(row), w.k(), codes);
-  auto* groups = reinterpret_cast<CodedGroup*>(groups_.data()) + std::size_t{row} * num_groups;
-  kernels.quantize_row(x.row(row), w.k(), codes, groups);
+  std::byte* scales = scales_.data() + row * scale_bytes_of(w);
+  if (has_runs(w))
+    return kernels.quantize_runs(x.row(row), w.k(), *w.kernels().blocks, codes, reinterpret_cast<CodedRun*>(scales));
+  kernels.quantize_row(x.row(row), w.k(), codes, reinterpret_cast<CodedGroup*>(scales));
 }
 
 CodedRows RowCoder::rows(const PackedWeight& w, std::uint32_t first) const {
-  const std::uint32_t num_groups = num_groups_of(w);
-  const std::size_t code_stride = code_stride_of(w);
-  const auto* codes = reinterpret_cast<const std::int8_t*>(codes_.data());
-  const auto* groups = reinterpret_cast<const CodedGroup*>(groups_.data());
-  return {codes + first * code_stride, code_stride, groups + std::size_t{first} * num_groups, num_groups};
+  CodedRows rows;
+  rows.code_stride = code_stride_of(w);
+  rows.codes = reinterpret_cast<const std::int8_t*>(codes_.data()) + first * rows.code_stride;
+  const std::byte* scales = scales_.data() + first * scale_bytes_of(w);
+  if (has_runs(w)) {
+    rows.runs = reinterpret_cast<const CodedRun*>(scales);
+    rows.run_stride = num_scales_of(w);
+  } else if (!is_rounded(w)) {
+    rows.groups = reinterpret_cast<const CodedGroup*>(scales);
+    rows.group_stride = num_scales_of(w);
+  }
+  return rows;
 }
 
 }  // namespace quire::cpu

@@ -1,5 +1,7 @@
-// Rows of a linear layer's input in fewer bits, coded once for all outputs: int8 for w8a8 and w4a8, bf16 for w16a16.
-// Shape   at most max_rows rows; for every row its codes and, for int8, its groups of 256 (isa/kernels.h).
+// Rows of a linear layer's input in fewer bits, coded once for all outputs: int8 for w8a8, w4a8 and blocks, bf16 for
+// w16a16.
+// Shape   at most max_rows rows; for every row its codes and, for int8, its groups of 256, or runs of 32 for blocks
+//         (isa/kernels.h).
 // Owner   CpuOps; holds the codes of one linear layer's input at a time.
 // Thread  reserve(): engine, while starting. The others: any worker; different rows at a time.
 // Fails   reserve(): StartError, out of memory. More rows or inputs than there is room for are our bug: CHECK.
@@ -26,10 +28,10 @@ class RowCoder {
 
  private:
   std::uint32_t max_rows_;
-  std::size_t code_stride_ = 0;   // bytes reserved per row
-  std::uint32_t num_groups_ = 0;  // groups reserved per row
+  std::size_t code_stride_ = 0;  // bytes reserved per row
+  std::size_t scale_bytes_ = 0;  // of groups or runs, reserved per row
   Memory codes_;
-  Memory groups_;
+  Memory scales_;
 };
 
 }  // namespace quire::cpu

@@ -17,13 +17,13 @@ using backend::ThenChoose;
 using backend::ThenRopeStore;
 
 Decoder::Decoder(backend::Ops& ops, const ModelSpec& config, const ModelFiles& files, std::uint32_t max_model_len,
-                 std::optional<backend::Format> quantize, const std::string& packed_file)
+                 std::optional<backend::Format> quantize, const std::string& packed_file, BlockActivation blocks)
     : ops_(ops), spec_(config), max_model_len_(max_model_len), ropes_(config.ropes.size()) {
   if (max_model_len == 0 || max_model_len > config.max_model_len()) {
     throw StartError("max-model-len " + std::to_string(max_model_len) + " is outside [1, " +
                      std::to_string(config.max_model_len()) + "], the range of this model's positions");
   }
-  weights_ = load_weights(ops, config, files, quantize, packed_file);
+  weights_ = load_weights(ops, config, files, quantize, packed_file, blocks);
   weight_format_ = weights_.list(Role::kQkv, 0)[0].format();
   for (std::uint32_t index = 0; index < spec_.num_layers(); ++index) layers_.push_back(make_layer(index));
   if (spec_.final_norm) final_norm_ = norm_of(*spec_.final_norm, Role::kFinalNorm, spec_.hidden);

@@ -77,9 +77,11 @@ struct LayerParts {
 
 class Decoder {
  public:
-  // max_model_len: positions the rope table covers, 1 .. config.max_model_len(). packed_file: as load_weights().
+  // max_model_len: positions the rope table covers, 1 .. config.max_model_len(). packed_file, blocks: as for
+  // load_weights().
   Decoder(backend::Ops& ops, const ModelSpec& config, const ModelFiles& files, std::uint32_t max_model_len,
-          std::optional<backend::Format> quantize = std::nullopt, const std::string& packed_file = "");
+          std::optional<backend::Format> quantize = std::nullopt, const std::string& packed_file = "",
+          BlockActivation blocks = BlockActivation::kInt8);
   Decoder(const Decoder&) = delete;
   Decoder& operator=(const Decoder&) = delete;
 
@@ -103,6 +105,7 @@ class Decoder {
   std::size_t step_bytes() const { return weights_.step_bytes(); }
   // Type of the layers' matrices; embedding and output matrix may keep more bits (quantize_of()).
   backend::Format weight_format() const { return weight_format_; }
+  std::optional<BlockActivation> block_activation() const { return weights_.block_activation(); }
   std::uint64_t checkpoint_digest() const { return weights_.digest(); }
   bool from_packed_file() const { return weights_.from_packed_file(); }
 

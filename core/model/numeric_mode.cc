@@ -16,9 +16,12 @@ std::string hex(std::uint64_t value) {
 }  // namespace
 
 std::string numeric_mode(const ModelSpec& config, std::uint64_t digest, std::string_view backend,
-                         backend::Format weights, backend::KvType kv_dtype) {
+                         backend::Format weights, backend::KvType kv_dtype,
+                         std::optional<backend::Format::Activation> blocks) {
+  std::string dtype = weights.is_blocks() ? "blocks" : backend::name_of(weights);
+  if (blocks) dtype += *blocks == backend::Format::Activation::kInt8 ? " activations=int8" : " activations=f32";
   return "checkpoint=" + hex(digest) + " backend=" + std::string(backend.substr(0, backend.find('/'))) +
-         " dtype=" + backend::name_of(weights) + " kv=" + backend::name_of(kv_dtype) + " model=" + config.describe();
+         " dtype=" + dtype + " kv=" + backend::name_of(kv_dtype) + " model=" + config.describe();
 }
 
 std::string fingerprint(std::string_view mode) { return "fp_" + hex(hash_bytes(std::as_bytes(std::span(mode)), 0)); }

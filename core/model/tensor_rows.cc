@@ -9,8 +9,8 @@
 
 namespace quire::model {
 
-TensorRows::TensorRows(const Tensor& tensor, const TensorPart& part, TensorEntry::Kind kind)
-    : format_(*tensor.packed_format()) {
+TensorRows::TensorRows(const Tensor& tensor, const TensorPart& part, TensorEntry::Kind kind, bool widens)
+    : format_(*tensor.stored_format()) {
   const bool whole = kind != TensorEntry::Kind::kMatrix;
   num_rows_ = whole && part.rows == 0 ? tensor.num_elements() : part.rows_in_file();
   row_bytes_ = tensor.data.size() / (whole ? tensor.num_elements() : part.all_rows());
@@ -23,11 +23,12 @@ TensorRows::TensorRows(const Tensor& tensor, const TensorPart& part, TensorEntry
   }
   if (part.turned != 0) reorder(part);
   if (part.copies != 1) copy_heads(part);
-  const auto blocks = tensor.blocks();
-  if (!blocks) return;
+  if (!format_.is_blocks()) return;
   CHECK(!whole && !part.transposed);
+  if (!widens) return;
   widened_.resize(num_rows_ * part.inputs());
-  backend::widen_blocks(*blocks, stored().data(), widened_);
+  backend::widen_blocks(format_.blocks, stored().data(), widened_);
+  format_ = backend::Format::kF32;
 }
 
 FileBytes TensorRows::bytes() const { return widened_.empty() ? stored() : std::as_bytes(std::span(widened_)); }

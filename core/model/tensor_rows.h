@@ -1,5 +1,6 @@
 // The rows of a matrix, or the values of a vector, that an entry of the table asks for, in its order: a range of rows
-// or runs of them, heads turned from pairs to halves or copied, a transposed file's columns. Blocks are widened to f32.
+// or runs of them, heads turned from pairs to halves or copied, a transposed file's columns. Blocks stay, or are
+// widened.
 // Shape   bytes(): size() rows of inputs() numbers of format().
 // Owner   borrows the tensor's data, which must outlive the object.
 // Thread  one, at start.
@@ -17,8 +18,8 @@ namespace quire::model {
 
 class TensorRows {
  public:
-  // `tensor` has been checked against the table: its packed_format() is known.
-  TensorRows(const Tensor& tensor, const TensorPart& part, TensorEntry::Kind kind);
+  // `tensor` has been checked against the table: its stored_format() is known. widens: blocks to f32.
+  TensorRows(const Tensor& tensor, const TensorPart& part, TensorEntry::Kind kind, bool widens = false);
 
   std::uint64_t size() const { return num_rows_; }
   FileBytes bytes() const;
@@ -37,7 +38,7 @@ class TensorRows {
   FileBytes bytes_;
   std::vector<std::byte> transposed_;  // the whole tensor
   std::vector<std::byte> ordered_;
-  std::vector<float> widened_;  // of blocks
+  std::vector<float> widened_;  // of blocks, where they are
 };
 
 }  // namespace quire::model

@@ -61,7 +61,7 @@ void check_tensor(const TensorPart& expected, const ModelSpec& spec, const Check
                  "; config.json expects " + shape_text(expected.shape));
   }
   const bool may_be_blocks = expected.shape.size() > 1 && !expected.transposed;
-  if (!(may_be_blocks ? tensor->packed_format() : tensor->format())) {
+  if (!(may_be_blocks ? tensor->stored_format() : tensor->format())) {
     problems.add(tensor->file + ": tensor '" + tensor->name + "' has dtype " + log_safe(tensor->dtype) +
                  "; expected F32, BF16 or F16");
   }
@@ -98,6 +98,7 @@ struct Loading {
   const Checkpoint& checkpoint;
   const ModelFiles& files;
   std::optional<backend::Format> quantize;
+  BlockActivation blocks;
   bool keeps_packed;  // packed bytes are needed for a packed file
 };
 
@@ -149,8 +150,10 @@ class WeightReader {
     return true;
   }
 
-  std::optional<backend::Format> quantize(const TensorEntry& entry) const {
-    return quantize_of(entry.role, loading_.spec, loading_.quantize);
+  // The parts of a run have one type.
+  backend::Format format_of(const TensorEntry& entry, const Run& run) const {
+    return packed_format(entry.role, loading_.spec, tensor(entry.parts[run.first]), loading_.quantize, loading_.blocks,
+                         [&](backend::Format format) { return loading_.factory.takes(format); });
   }
 
   std::unique_ptr<backend::Weight> pack(const TensorEntry& entry, const Run& run) {
@@ -158,16 +161,19 @@ class WeightReader {
     std::vector<backend::HostMatrix> matrices;
     std::vector<std::vector<float>> bias_values;
     rows.reserve(run.last - run.first);
+    const bool widens = !loading_.factory.takes(*tensor(entry.parts[run.first]).stored_format());
     for (std::size_t i = run.first; i < run.last; ++i) {
       const TensorPart& part = entry.parts[i];
       digest(part);
-      rows.emplace_back(tensor(part), part, entry.kind);
+      rows.emplace_back(tensor(part), part, entry.kind, widens);
       matrices.push_back({rows.back().bytes().data(), rows.back().format(), static_cast<std::uint32_t>(part.num_rows()),
                           static_cast<std::uint32_t>(part.inputs())});
       if (!entry.biases.empty()) bias_values.push_back(values(entry.biases[i]));
     }
     const std::vector<std::span<const float>> biases(bias_values.begin(), bias_values.end());
-    std::unique_ptr<backend::Weight> packed = loading_.factory.pack(matrices, biases, quantize(entry));
+    const backend::Format format = format_of(entry, run);
+    const auto quantize = format == matrices.front().format ? std::nullopt : std::optional(format);
+    std::unique_ptr<backend::Weight> packed = loading_.factory.pack(matrices, biases, quantize);
     for (std::size_t i = run.first; i < run.last; ++i) loading_.files.release(tensor(entry.parts[i]).data);
     if (!loading_.keeps_packed) packed->free_host_copy();
     return packed;
@@ -181,7 +187,7 @@ class WeightReader {
     }
     const TensorPart& first = entry.parts[run.first];
     shape.k = static_cast<std::uint32_t>(first.inputs());
-    shape.format = quantize(entry).value_or(*tensor(first).packed_format());
+    shape.format = format_of(entry, run);
     shape.has_bias = !entry.biases.empty();
     return loading_.factory.adopt(shape, packed_->weights()[next_++], packed_->owner());
   }
@@ -241,6 +247,15 @@ void write_packed(const Weights& weights, const std::string& path, std::uint64_t
   } else {
     log_warn("packed_cache", "{}: not written: {}", log_safe(path), written.error().message);
   }
+}
+
+// Decides by small differences: it is not quantised, and neither is its input.
+bool is_router(Role role) { return role == Role::kRouter || role == Role::kPrediction || role == Role::kCorrection; }
+
+// A table whose rows are looked up and nothing else.
+bool is_looked_up(Role role, const ModelSpec& spec) {
+  if (role == Role::kEmbedding) return !spec.tied_head;
+  return role == Role::kPerLayerEmbedding || role == Role::kPositionEmbedding;
 }
 
 // Checks that need no tensor data.
@@ -323,6 +338,14 @@ std::size_t Weights::step_bytes() const {
   return bytes;
 }
 
+std::optional<BlockActivation> Weights::block_activation() const {
+  std::optional<BlockActivation> found;
+  for (const auto& weight : weights_) {
+    if (weight->format().is_blocks() && found != BlockActivation::kInt8) found = weight->format().activation;
+  }
+  return found;
+}
+
 void check_weights(const ModelSpec& spec, const Checkpoint& checkpoint) {
   Problems problems;
   check_headers(spec, tensor_table(spec), checkpoint, problems);
@@ -334,11 +357,20 @@ std::optional<backend::Format> quantize_of(Role role, const ModelSpec& spec, std
   using backend::Format;
   // Formats with a scale per group leave the head in 8 bits.
   const auto head = asked == Format::kInt4 ? Format::kInt8 : asked == Format::kW4A8 ? Format::kW8A8 : asked;
-  if (role == Role::kHead) return head;
-  if (role == Role::kEmbedding) return spec.tied_head ? head : std::nullopt;
-  if (role == Role::kPerLayerEmbedding || role == Role::kPositionEmbedding) return std::nullopt;
-  if (role == Role::kRouter || role == Role::kPrediction || role == Role::kCorrection) return std::nullopt;
-  return asked;
+  if (is_looked_up(role, spec) || is_router(role)) return std::nullopt;
+  return role == Role::kHead || role == Role::kEmbedding ? head : asked;
+}
+
+backend::Format packed_format(Role role, const ModelSpec& spec, const Tensor& tensor,
+                              std::optional<backend::Format> asked, BlockActivation blocks,
+                              const std::function<bool(backend::Format)>& takes) {
+  using backend::Format;
+  if (const auto quantized = quantize_of(role, spec, asked)) return *quantized;
+  const Format stored = *tensor.stored_format();
+  if (!stored.is_blocks()) return stored;
+  const Format own =
+      Format::of_blocks(stored.blocks, is_router(role) || is_looked_up(role, spec) ? BlockActivation::kF32 : blocks);
+  return takes(own) ? own : Format::kF32;
 }
 
 ModelSpec fitted(const ModelSpec& spec, const Checkpoint& checkpoint) {
@@ -351,11 +383,11 @@ ModelSpec fitted(const ModelSpec& spec, const Checkpoint& checkpoint) {
 }
 
 Weights load_weights(backend::Factory& factory, const ModelSpec& spec, const ModelFiles& files,
-                     std::optional<backend::Format> quantize, const std::string& packed_file) {
+                     std::optional<backend::Format> quantize, const std::string& packed_file, BlockActivation blocks) {
   const Checkpoint checkpoint = Checkpoint::open_decoder(files);
   const std::optional<std::uint64_t> key =
       packed_file.empty() ? std::nullopt : packed_key(files, checkpoint, quantize, factory.layout());
-  const Loading loading{factory, spec, tensor_table(spec), checkpoint, files, quantize, key.has_value()};
+  const Loading loading{factory, spec, tensor_table(spec), checkpoint, files, quantize, blocks, key.has_value()};
   if (key) {
     // No check_tied_head(): it compared the head with the embedding when the packed file was written.
     Problems problems;

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -24,6 +25,9 @@ namespace quire::model {
 
 // Throws if checkpoint and spec do not match. Reads headers only; a tied head's data too, if the file has one.
 void check_weights(const ModelSpec& spec, const Checkpoint& checkpoint);
+
+// The form in which products with matrices in blocks take their input: kF32 or kInt8.
+using BlockActivation = backend::Format::Activation;
 
 // The weights of a model by their role.
 class Weights {
@@ -48,6 +52,9 @@ class Weights {
   std::size_t step_bytes() const;
   std::uint64_t digest() const { return digest_; }  // checkpoint_digest() of the used tensors
   bool from_packed_file() const { return from_packed_file_; }
+
+  // Of matrices that are packed as blocks and multiplied; nothing: there are none.
+  std::optional<BlockActivation> block_activation() const;
 
   // All matrices, in the order of the table.
   std::vector<backend::Weight*> matrices() const;
@@ -80,6 +87,12 @@ class Weights {
 // second copy for lookups would be the largest matrix of a small model, to save an error too small to measure.
 std::optional<backend::Format> quantize_of(Role role, const ModelSpec& spec, std::optional<backend::Format> asked);
 
+// The format that a tensor is packed in for an entry: `asked` of quantize_of(), or the tensor's own. Of blocks, times
+// `blocks`, or times f32 for routers and tables; f32 where the backend does not take them.
+backend::Format packed_format(Role role, const ModelSpec& spec, const Tensor& tensor,
+                              std::optional<backend::Format> asked, BlockActivation blocks,
+                              const std::function<bool(backend::Format)>& takes);
+
 // The spec with the output matrix that the checkpoint has: its own one, if config.json leaves open that it is tied.
 ModelSpec fitted(const ModelSpec& spec, const Checkpoint& checkpoint);
 
@@ -87,6 +100,7 @@ ModelSpec fitted(const ModelSpec& spec, const Checkpoint& checkpoint);
 // a path or empty. A file there is used if its key matches (packed_file.h); if not, the log has the reason, and the
 // packed weights are written to that path. Both ways give the same weights, bit for bit.
 Weights load_weights(backend::Factory& factory, const ModelSpec& spec, const ModelFiles& files,
-                     std::optional<backend::Format> quantize = std::nullopt, const std::string& packed_file = "");
+                     std::optional<backend::Format> quantize = std::nullopt, const std::string& packed_file = "",
+                     BlockActivation blocks = BlockActivation::kInt8);
 
 }  // namespace quire::model

@@ -56,13 +56,38 @@ def test_a_quantised_file_tells_a_story(tmp_path):
         assert "there was a little girl named Lily" in generate(gguf_models.write(tmp_path / f"{kind}.gguf", KINDS[kind]))
 
 
-@pytest.mark.parametrize("flags, says", [((), "Q8_0 widened to f32, "), (("--quantize", "int8"), "Q8_0 widened to f32 quantised to int8, ")])
-def test_the_start_says_which_types_are_widened_and_how_they_take_less(tmp_path, flags, says):
+@pytest.mark.parametrize("flags, says", [((), ", Q8_0 times int8, "), (("--activations", "f32"), ", Q8_0 times f32, "),
+                                         (("--quantize", "int8"), ", Q8_0 quantised to int8, ")])
+def test_the_start_says_which_blocks_there_are_and_the_form_of_their_input(tmp_path, flags, says):
     path = gguf_models.write(tmp_path / "x.gguf", KINDS.Q8_0)
     with subprocess.Popen([QUIRE, "serve", path, "--port", "0", *flags], env=ENVIRONMENT, stdout=subprocess.PIPE, text=True) as served:
         line = next(line for line in served.stdout if " packed" in line and line.startswith("x: "))
         served.terminate()
-    assert says in line and ("(less with --quantize int8 or int4)" in line) == (not flags)
+    assert says in line and "less with --quantize" not in line
+
+
+def test_the_form_is_part_of_the_fingerprint_and_refused_by_name(tmp_path):
+    path = gguf_models.write(tmp_path / "x.gguf", KINDS.Q8_0)
+    modes = set()
+    for flags in ((), ("--activations", "int8"), ("--activations", "f32"), ("--quantize", "int8")):
+        with subprocess.Popen([QUIRE, "serve", path, "--port", "0", *flags], env=ENVIRONMENT, stdout=subprocess.PIPE, text=True) as served:
+            modes.add(next(line for line in served.stdout if "checkpoint=" in line))
+            served.terminate()
+    assert len(modes) == 3, modes
+    done = quire("serve", path, "--activations", "int4")
+    assert done.returncode == 2 and "--activations" in done.stderr and "int8" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("flags", [(), ("--activations", "f32"), ("--quantize", "w4a8")])
+def test_packed_blocks_are_mapped_at_the_next_start(tmp_path, flags):
+    path = gguf_models.write(tmp_path / "x.gguf", KINDS.Q4_1)
+    told = []
+    for cache in ((), ("--packed-cache", tmp_path), ("--packed-cache", tmp_path)):
+        done = quire("generate", path, "--prompt", "Once upon a time", "--temperature", "0", "--max-tokens", "40", *flags, *cache)
+        assert done.returncode == 0, done.stderr
+        told.append(done.stdout)
+    assert told[0] == told[1] == told[2]
+    assert next(tmp_path.glob("*.packed")).stat().st_size < 2 * path.stat().st_size
 
 
 def test_a_split_model_is_named_by_any_part_or_by_its_directory(expected, tmp_path):

@@ -29,7 +29,7 @@ using namespace quire;
 constexpr std::uint32_t kBlockTokens = 16;
 
 struct Options {
-  std::string model, tokens_file, logits_file, isa = "auto", kv = "f32";
+  std::string model, tokens_file, logits_file, isa = "auto", kv = "f32", activations = "int8";
   std::uint32_t threads = 2, chunk = 64, greedy = 0;
 };
 
@@ -42,6 +42,7 @@ Options parse(int argc, char** argv) {
   app.add_option("--isa", options.isa);
   app.add_option("--threads", options.threads);
   app.add_option("--kv", options.kv);
+  app.add_option("--activations", options.activations)->check(CLI::IsMember({"int8", "f32"}));
   app.add_option("--chunk", options.chunk)->check(CLI::Range(1, 512));
   app.add_option("--greedy", options.greedy);
   try {
@@ -173,14 +174,15 @@ void run(const Options& options) {
   const auto files = model::open_model_files(options.model);
   const model::ModelSpec config = model::fitted(model::load_config(*files), model::Checkpoint::open_decoder(*files));
   const auto length = static_cast<std::uint32_t>(tokens.size() + options.greedy);
-  const model::Decoder decoder(*ops, config, *files, length);
+  const auto activations = options.activations == "f32" ? model::BlockActivation::kF32 : model::BlockActivation::kInt8;
+  const model::Decoder decoder(*ops, config, *files, length, std::nullopt, "", activations);
   const backend::KvType kv_dtype = kv_type_of(options.kv);
 
   write_logits(*ops, decoder, tokens, options, kv_dtype);
   const std::vector<TokenId> greedy = continue_greedily(*ops, decoder, tokens, options, kv_dtype);
   std::cout << std::setprecision(9) << "{\"mode\": \""
             << model::numeric_mode(config, decoder.checkpoint_digest(), ops->description(), decoder.weight_format(),
-                                   kv_dtype)
+                                   kv_dtype, decoder.block_activation())
             << "\", \"ropes\": [";
   for (std::uint32_t table = 0; table < config.ropes.size(); ++table) {
     const auto user = std::ranges::find_if(

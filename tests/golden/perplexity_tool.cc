@@ -17,6 +17,7 @@
 #include "core/cpu/cpu_ops.h"
 #include "core/model/arch/config.h"
 #include "core/model/decoder.h"
+#include "core/model/gguf/gguf_files.h"
 
 namespace {
 
@@ -25,8 +26,8 @@ using namespace quire;
 constexpr std::uint32_t kBlockTokens = 16;
 
 struct Options {
-  std::string model, tokens_file;
-  std::uint32_t window = 512, chunk = 128, threads = 2;
+  std::string model, tokens_file, kv, activations = "int8";
+  std::uint32_t window = 512, chunk = 128, threads = 2, early = 0;
   bool weights = false;
 };
 
@@ -36,6 +37,9 @@ Options parse(int argc, char** argv) {
   app.add_option("model", options.model)->required();
   app.add_option("--tokens", options.tokens_file)->required();
   app.add_flag("--weights", options.weights);
+  app.add_option("--kv", options.kv);  // one type; empty: all
+  app.add_option("--activations", options.activations)->check(CLI::IsMember({"int8", "f32"}));
+  app.add_option("--early", options.early);  // predictions of a window that are not late; 0: half of them
   app.add_option("--window", options.window)->check(CLI::Range(2, 1 << 20));
   app.add_option("--chunk", options.chunk)->check(CLI::Range(1, 512));
   app.add_option("--threads", options.threads);
@@ -117,7 +121,8 @@ void measure(backend::Ops& ops, const model::Decoder& decoder, const Options& op
   std::size_t late_predicted = 0;
   for (std::size_t begin = 0; begin + options.window <= tokens.size(); begin += options.window) {
     const auto losses = measurement.losses(tokens.subspan(begin, options.window));
-    const auto middle = losses.begin() + static_cast<std::ptrdiff_t>(losses.size() / 2);
+    const std::size_t early = options.early == 0 ? losses.size() / 2 : options.early;
+    const auto middle = losses.begin() + static_cast<std::ptrdiff_t>(std::min(early, losses.size()));
     loss += std::accumulate(losses.begin(), losses.end(), 0.0);
     late_loss += std::accumulate(middle, losses.end(), 0.0);
     predicted += losses.size();
@@ -134,7 +139,7 @@ void run(const Options& options) {
   const std::vector<TokenId> tokens = read_tokens(options.tokens_file);
   if (tokens.size() < options.window) throw StartError(options.tokens_file + " holds less than one window");
   const auto ops = cpu::make_cpu_ops({options.threads, "auto", options.chunk});
-  const auto files = model::ModelFiles::directory(options.model);
+  const auto files = model::open_model_files(options.model);
   const model::ModelSpec config = model::load_config(*files);
   if (options.weights) {
     const auto measure_quantised = [&](std::optional<backend::Format> quantize) {
@@ -145,8 +150,13 @@ void run(const Options& options) {
     for (const backend::Format format : backend::kQuantizedFormats) measure_quantised(format);
     return;
   }
-  const model::Decoder decoder(*ops, config, *files, options.window);
-  for (const backend::KvType type : backend::kAllKvTypes) measure(*ops, decoder, options, type, tokens);
+  const auto activations = options.activations == "f32" ? model::BlockActivation::kF32 : model::BlockActivation::kInt8;
+  const model::Decoder decoder(*ops, config, *files, options.window, std::nullopt, "", activations);
+  for (const backend::KvType type : backend::kAllKvTypes) {
+    if (options.kv.empty() || options.kv == backend::name_of(type)) {
+      measure(*ops, decoder, options, type, tokens);
+    }
+  }
 }
 
 }  // namespace

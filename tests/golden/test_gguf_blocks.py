@@ -1,4 +1,4 @@
-"""Matrices in every block type of GGUF give the bits of their own numbers in f32."""
+"""Matrices in every block type of GGUF give the bits of their own numbers in f32, or, times int8, nearly these."""
 
 import json
 import shutil
@@ -53,8 +53,17 @@ def test_a_block_type_gives_the_bits_of_its_numbers_in_f32(name, tmp_path):
     shutil.copytree(gguf_models.STORIES, tmp_path / "model")
     save_file(plain, tmp_path / "model/model.safetensors")
     prompt = random_prompt(70, config["vocab_size"])
-    of_blocks = Run(tmp_path / "model.gguf", prompt, config["vocab_size"], tmp_path, greedy=8)
+    of_blocks = Run(tmp_path / "model.gguf", prompt, config["vocab_size"], tmp_path, greedy=8, activations="f32")
     of_numbers = Run(tmp_path / "model", prompt, config["vocab_size"], tmp_path, greedy=8)
     assert np.isfinite(of_numbers.logits).all() and of_numbers.logits.std() > 0
     assert np.array_equal(of_blocks.logits.view(np.int32), of_numbers.logits.view(np.int32))
     assert of_blocks.greedy == of_numbers.greedy
+    assert " dtype=blocks activations=f32 " in of_blocks.mode
+    in_integers = Run(tmp_path / "model.gguf", prompt, config["vocab_size"], tmp_path)
+    assert " dtype=blocks activations=int8 " in in_integers.mode
+    distance = np.abs(in_integers.logits - of_numbers.logits).max() / of_numbers.logits.std()
+    print(f"{name}: times int8 the logits are off by {distance:.3f} of their deviation at most")
+    assert 0 < distance < 0.5
+    for options in ({"chunk": 7}, {"threads": 1}, {"isa": "scalar"}, {"isa": "avx2"}):
+        again = Run(tmp_path / "model.gguf", prompt, config["vocab_size"], tmp_path, **options)
+        assert np.array_equal(again.logits.view(np.int32), in_integers.logits.view(np.int32)), options

@@ -34,6 +34,11 @@ struct WeightKind {
   Format stored;
   std::optional<backend::Format> quantize = std::nullopt;
 };
+constexpr Format kQ4_0 = Format::of_blocks(backend::BlockType::kQ4_0);
+constexpr Format kQ4_K = Format::of_blocks(backend::BlockType::kQ4_K);
+constexpr Format kQ6_K = Format::of_blocks(backend::BlockType::kQ6_K);
+constexpr Format kQ8_0 = Format::of_blocks(backend::BlockType::kQ8_0);
+constexpr Format times_int8(Format blocks) { return Format::of_blocks(blocks.blocks, Format::Activation::kInt8); }
 constexpr WeightKind kWeights[] = {{"f32", Format::kF32},
                                    {"bf16", Format::kBF16},
                                    {"f16", Format::kF16},
@@ -42,7 +47,12 @@ constexpr WeightKind kWeights[] = {{"f32", Format::kF32},
                                    {"int4", Format::kBF16, backend::Format::kInt4},
                                    {"w8a8", Format::kBF16, backend::Format::kW8A8},
                                    {"w4a8", Format::kBF16, backend::Format::kW4A8},
-                                   {"w16a16", Format::kBF16, backend::Format::kW16A16}};
+                                   {"w16a16", Format::kBF16, backend::Format::kW16A16},
+                                   {"Q4_0 times int8", kQ4_0, times_int8(kQ4_0)},
+                                   {"Q4_K times int8", kQ4_K, times_int8(kQ4_K)},
+                                   {"Q4_K times f32", kQ4_K},
+                                   {"Q6_K times int8", kQ6_K, times_int8(kQ6_K)},
+                                   {"Q8_0 times int8", kQ8_0, times_int8(kQ8_0)}};
 constexpr std::uint32_t kLinearRows[] = {1, 4, 8, 32, 256};
 
 // Attention of a 1B model; K and V of one layer.
@@ -99,7 +109,10 @@ class KernelBench {
 
   std::vector<KernelFigure> run() {
     for (const MatrixShape& shape : kMatrices) {
-      for (const WeightKind& kind : kWeights) linear(shape, kind);
+      for (const WeightKind& kind : kWeights) {
+        if (kind.stored.is_blocks() && shape.k % layout_of(kind.stored.blocks).elements != 0) continue;
+        linear(shape, kind);
+      }
     }
     for (const std::uint32_t block_tokens : kBlockTokens) attend(block_tokens);
     for (const std::uint32_t num_sequences : {8u, 32u}) attend_shared(num_sequences);
@@ -117,7 +130,11 @@ class KernelBench {
 
   // Approximately uniform in [-0.04, 0.04), in the stored type.
   std::vector<std::byte> random_values(std::size_t count, Format type) {
-    std::vector<std::byte> bytes(count * bytes_of(type));
+    std::vector<std::byte> bytes(stored_bytes(type, count));
+    if (type.is_blocks()) {  // two such bytes are an f16 below 1, wherever a block has one
+      for (std::byte& byte : bytes) byte = static_cast<std::byte>(random_.next() >> 56 & 0x3b);
+      return bytes;
+    }
     for (std::size_t i = 0; i < count; ++i) {
       const auto bits = static_cast<std::uint32_t>(random_.next() >> 32);
       const float value = static_cast<float>(static_cast<std::int32_t>(bits)) * (0.04f / 0x1p31f);

@@ -38,6 +38,7 @@ class ForwardingOps : public backend::Ops {
                                         std::optional<backend::Format> quantize) override {
     return inner_->pack(matrices, biases, quantize);
   }
+  bool takes(backend::Format format) const override { return inner_->takes(format); }
   std::string layout() const override { return inner_->layout(); }
   std::unique_ptr<backend::Weight> adopt(const backend::WeightShape& shape, std::span<const std::byte> packed,
                                          std::shared_ptr<const void> owner) override {

@@ -105,7 +105,9 @@ BlockPanel made_panel(const BlockLayout& layout) {
   BlockPanel panel;
   panel.scales = static_cast<PanelScales>(layout.scales);
   panel.has_minima = layout.has_minima;
+  panel.is_wide = layout.bits == 8 || !layout.values.empty();
   panel.zero = layout.values.empty() ? layout.zero : 128;
+  CHECK(!panel.is_wide || panel.zero == 128);
   for (std::size_t code = 0; code < layout.values.size(); ++code) {
     panel.values[code] = static_cast<std::uint8_t>(layout.values[code] + panel.zero);
   }

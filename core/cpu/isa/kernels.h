@@ -45,23 +45,30 @@ inline constexpr std::uint32_t kSpan = kSpanTokens;           // positions that 
 inline constexpr std::uint32_t kSpanGroups = kSpan / kLanes;  // groups of 16 tokens in a span
 inline constexpr std::uint32_t kGroupsAhead = 4;              // prefetch distance of attention's groups
 
-// Scale, start values and sums of 256 inputs of a quantised row; their codes are apart. start8 and start4 are what sums
-// over the 256 inputs, or over 32 of them, begin with. They are private to quantize_row and gemm of one table: an
-// instruction that takes unsigned codes needs a correction. The sums are of the codes of 16 and of 32 inputs.
-struct alignas(32) CodedGroup {
+// Scale and start values of 256 inputs of a quantised row; their codes are apart. start8 and start4 are what sums over
+// the 256 inputs, or over 32 of them, begin with. They are private to quantize_row and gemm of one table: an
+// instruction that takes unsigned codes needs a correction.
+struct CodedGroup {
   float scale;
   std::int32_t start8;
   std::int32_t start4[kCodedGroup / kInt4Group];
-  float sums16[kCodedGroup / 16];
-  float sums32[kCodedGroup / 32];
 };
-// Rows as quantize_row() leaves them, padded to whole groups with codes of 0; or as round_row() does, without groups.
-// The bytes that round_row() writes are private to it and gemm of one table.
+// Scale of 32 inputs of a row that is quantised for blocks; then, for the first 16 of them, the others and all 32: what
+// sums of products begin with, as in CodedGroup, and the sum of the codes times the scale.
+struct alignas(32) CodedRun {
+  float scale;
+  std::int32_t starts[3];
+  float scaled_sums[3];
+};
+// Rows as quantize_row() leaves them, padded to whole groups with codes of 0; or as quantize_runs() does; or as
+// round_row() does, with codes alone. The bytes that round_row() writes are private to it and gemm of one table.
 struct CodedRows {
   const std::int8_t* codes = nullptr;
   std::size_t code_stride = 0;  // bytes
   const CodedGroup* groups = nullptr;
   std::size_t group_stride = 0;
+  const CodedRun* runs = nullptr;  // instead of groups, if the rows are for blocks
+  std::size_t run_stride = 0;
 };
 
 // Storage of the scales of a panel of blocks: BlockScales.
@@ -70,6 +77,7 @@ enum class PanelScales : std::uint8_t { kF16, kBF16, kIntegers };
 struct BlockPanel {
   PanelScales scales = PanelScales::kF16;
   bool has_minima = false;
+  bool is_wide = false;  // codes, or values, have 8 bits, and zero is 128
   std::int32_t zero = 0;
   std::uint8_t values[16] = {};
 };
@@ -147,8 +155,10 @@ struct Kernels {
   std::uint32_t tile_panels;  // panels that are worth giving to a worker together
 
   void (*gemm[kNumGemms])(const GemmArgs& args);
-  // A row of n for products in integers: codes and, for each 256 of them, a group (equations: StepOps::multiply).
+  // A row of n for w8a8 and w4a8: codes and, for each 256 of them, a group (equations: StepOps::multiply).
   void (*quantize_row)(const float* x, std::size_t n, std::int8_t* codes, CodedGroup* groups);
+  // A row of n, a multiple of 32, for such blocks: codes and, for each 32 of them, a run.
+  void (*quantize_runs)(const float* x, std::size_t n, const BlockPanel& blocks, std::int8_t* codes, CodedRun* runs);
   // A row of n for w16a16; writes at most 4 * (n + 1) bytes.
   void (*round_row)(const float* x, std::size_t n, std::int8_t* out);
   // Attention, by backend::KvType: gemm over K in a panel_list, and sums of V rows. weigh: at most tile_rows rows.

@@ -65,10 +65,11 @@ struct Dot4 {
 struct BlockDot {
   static constexpr int kTileRows = 4;
   static constexpr int tile_panels(int rows) { return rows == 1 ? 2 : 1; }
-  static constexpr float kWideZero = 0.0f;
+  static constexpr std::int32_t kWideZero = 0;
 
   __m512i v;
 
+  static BlockDot start(const std::int32_t* word) { return {_mm512_set1_epi32(*word)}; }
   // Four products of 63 * 127 fit into 16 bits.
   void add(Words first, Words second, const std::int8_t* x) {
     const __m512i pairs = _mm512_add_epi16(_mm512_maddubs_epi16(first.v, broadcast_word(x)),

@@ -25,6 +25,7 @@ Kernels make_table() {
   table.gemm[kGemmBlocks8A8] = gemm<PanelBlocks<8, false, true>>;
   table.gemm[kGemmBlocksOfTableA8] = gemm<PanelBlocks<4, true, true>>;
   table.quantize_row = quantize_row;  // with the start values of this instruction
+  table.quantize_runs = quantize_runs;
   return table;
 }
 

@@ -208,10 +208,15 @@ struct Words {
 struct BlockDot {
   static constexpr int kTileRows = 1;
   static constexpr int tile_panels(int) { return 1; }
-  static constexpr float kWideZero = 128.0f;
+  static constexpr std::int32_t kWideZero = 128;
 
   std::int32_t v[kLanes];
 
+  static BlockDot start(const std::int32_t* word) {
+    BlockDot out;
+    for (std::int32_t& lane : out.v) lane = *word;
+    return out;
+  }
   [[gnu::noinline]] void add(const Words& first, const Words& second, const std::int8_t* x) {
     for (std::uint32_t i = 0; i < kLanes; ++i) {
       for (std::uint32_t s = 0; s < 4; ++s) v[i] += first.v[4 * i + s] * x[s] + second.v[4 * i + s] * x[4 + s];

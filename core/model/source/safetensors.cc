@@ -119,8 +119,9 @@ std::optional<backend::Format> Tensor::format() const {
 
 std::optional<backend::BlockType> Tensor::blocks() const { return backend::block_type_named(dtype); }
 
-std::optional<backend::Format> Tensor::packed_format() const {
-  return blocks() ? std::optional(backend::Format::kF32) : format();
+std::optional<backend::Format> Tensor::stored_format() const {
+  const auto type = blocks();
+  return type ? std::optional(backend::Format::of_blocks(*type)) : format();
 }
 
 std::vector<Tensor> parse_safetensors(FileBytes file, const std::string& name) {

@@ -36,8 +36,8 @@ struct Tensor {
   std::optional<backend::Format> format() const;  // of F32, BF16 and F16; nullopt for any other dtype
   // Of a block-quantised matrix of a GGUF file; nullopt for any other dtype.
   std::optional<backend::BlockType> blocks() const;
-  // The format that its numbers are packed in: f32 for blocks. nullopt: it is not read.
-  std::optional<backend::Format> packed_format() const;
+  // The format of its numbers in the file: format(), or blocks. nullopt: it is not read.
+  std::optional<backend::Format> stored_format() const;
 };
 
 // The tensors of one file, in file order.

@@ -33,8 +33,8 @@ namespace {
 using backend::Format;
 using backend::KvType;
 
-// Kernels has a name, two numbers and 55 kernels. A kernel that is added wants a case here.
-static_assert(sizeof(Kernels) == 57 * sizeof(void*));
+// Kernels has a name, two numbers and 56 kernels. A kernel that is added wants a case here.
+static_assert(sizeof(Kernels) == 58 * sizeof(void*));
 static_assert(std::size(Kernels{}.gemm) == std::size(backend::kNamedFormats) + 14);  // and those of blocks
 static_assert(std::size(Kernels{}.score) == std::size(backend::kAllKvTypes));
 static_assert(std::size(Kernels{}.weigh) == std::size(backend::kAllKvTypes));
@@ -163,6 +163,19 @@ class KernelBounds : public ::testing::Test {
       std::int8_t* codes = codes_.place<std::int8_t>(rounded_bytes(table, k, end), end);
       coded.codes = codes;
       for (std::uint32_t r = 0; r < kMostRows; ++r) table.round_row(x + r * kFloats, k, codes + r * coded.code_stride);
+      return coded;
+    }
+    if (type.is_blocks()) {
+      announce(table, end, "quantize_runs", {k});
+      std::int8_t* codes = codes_.place<std::int8_t>(k, end);
+      CodedRun* runs = groups_.place<CodedRun>(k / 32, end);
+      coded.codes = codes;
+      coded.runs = runs;
+      coded.run_stride = FencedRows::stride<CodedRun>();
+      for (std::uint32_t r = 0; r < kMostRows; ++r) {
+        table.quantize_runs(x + r * kFloats, k, *kernels_of(type).blocks, codes + r * coded.code_stride,
+                            runs + r * coded.run_stride);
+      }
       return coded;
     }
     announce(table, end, "quantize_row", {k});

@@ -86,10 +86,10 @@ struct PlainRow {
   std::vector<float> scales;
 };
 
-inline PlainRow quantised_row(std::span<const float> x) {
+inline PlainRow quantised_row(std::span<const float> x, std::size_t group = 256) {
   PlainRow out{std::vector<std::int64_t>(x.size()), {}};
-  for (std::size_t first = 0; first < x.size(); first += 256) {
-    const std::size_t last = std::min<std::size_t>(x.size(), first + 256);
+  for (std::size_t first = 0; first < x.size(); first += group) {
+    const std::size_t last = std::min<std::size_t>(x.size(), first + group);
     float largest = 0.0f;
     bool is_faulty = false;
     for (std::size_t k = first; k < last; ++k) {

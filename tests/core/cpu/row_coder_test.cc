@@ -80,7 +80,7 @@ TEST(RowCoderDeathTest, RefusesMoreRowsOrInputsThanThereIsRoomFor) {
   const HostBuffer deep(3, 256);
   RowCoder coder(2);
   coder.reserve(weight_of(256));
-  EXPECT_DEATH(coder.code_row(kernels, weight_of(257), wide, 0), "CHECK failed.*num_groups");
+  EXPECT_DEATH(coder.code_row(kernels, weight_of(257), wide, 0), "CHECK failed.*scale_bytes_of");
   EXPECT_DEATH(coder.code_row(kernels, weight_of(256), deep, 2), "CHECK failed.*row");
   EXPECT_DEATH(coder.code_row(kernels, weight_of(256), wide, 0), "CHECK failed.*width");
   EXPECT_DEATH(coder.code_row(kernels, weight_of(257, backend::Format::kW16A16), wide, 0), "CHECK failed.*stride");

@@ -29,6 +29,8 @@ TEST(NumericMode, NamesWhatTokensDependOnAndNothingElse) {
 TEST(NumericMode, FingerprintsDifferWithEachPart) {
   using backend::Format;
   using backend::KvType;
+  using Activation = Format::Activation;
+  constexpr Format kBlocks = Format::of_blocks(backend::BlockType::kQ4_K, Activation::kInt8);
   ModelSpec other = tiny();
   other.ropes[0].theta = 20000.0;
   ModelSpec windowed = tiny();
@@ -41,6 +43,9 @@ TEST(NumericMode, FingerprintsDifferWithEachPart) {
                                   numeric_mode(tiny(), 1, "cpu/x", Format::kInt8, KvType::kF32),
                                   numeric_mode(tiny(), 1, "cpu/x", Format::kInt4, KvType::kF32),
                                   numeric_mode(tiny(), 1, "cpu/x", Format::kBF16, KvType::kBF16),
+                                  numeric_mode(tiny(), 1, "cpu/x", kBlocks, KvType::kF32, Activation::kF32),
+                                  numeric_mode(tiny(), 1, "cpu/x", kBlocks, KvType::kF32, Activation::kInt8),
+                                  numeric_mode(tiny(), 1, "cpu/x", Format::kF32, KvType::kF32, Activation::kInt8),
                                   numeric_mode(other, 1, "cpu/x", Format::kBF16, KvType::kF32),
                                   numeric_mode(windowed, 1, "cpu/x", Format::kBF16, KvType::kF32)}) {
     const std::string print = fingerprint(mode);

@@ -73,7 +73,6 @@ inline float plain_dot_of_blocks(const PlainRow& x, const Matrix& w, const Block
     const std::uint32_t count = std::min(256u, w.k - first);
     const backend::CodedBlocks coded =
         backend::read_blocks(layout, row + backend::stored_bytes(Format::of_blocks(layout.type), first), count);
-    float part = 0.0f;
     for (std::uint32_t group = 0; group < count / layout.group; ++group) {
       std::int64_t dot = 0;
       std::int64_t codes = 0;
@@ -81,10 +80,10 @@ inline float plain_dot_of_blocks(const PlainRow& x, const Matrix& w, const Block
         dot += x.codes[first + i] * layout.value(coded.codes[i]);
         codes += x.codes[first + i];
       }
-      part = std::fma(static_cast<float>(dot), coded.scale(layout, group), part);
-      if (layout.has_minima) part = std::fma(static_cast<float>(codes), coded.minimum(layout, group), part);
+      const float scale = x.scales[(first + group * layout.group) / 32];
+      sum = std::fma(static_cast<float>(dot) * scale, coded.scale(layout, group), sum);
+      if (layout.has_minima) sum = std::fma(static_cast<float>(codes) * scale, coded.minimum(layout, group), sum);
     }
-    sum = std::fma(part, x.scales[first / 256], sum);
   }
   return sum;
 }
@@ -95,7 +94,7 @@ inline std::vector<float> plain_linear_of_blocks(const std::vector<float>& x, co
   std::vector<float> out;
   for (std::size_t r = 0; r < rows; ++r) {
     const auto row = std::span(x).subspan(r * w.k, w.k);
-    const PlainRow in_integers = quantised_row(row);
+    const PlainRow in_integers = quantised_row(row, 32);
     for (std::size_t n = 0; n < w.n; ++n) {
       float sum = 0.0f;
       if (activation == Activation::kInt8) {
