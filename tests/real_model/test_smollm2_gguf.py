@@ -1,21 +1,27 @@
-"""SmolLM2-135M-Instruct from the GGUF file that a package carries, as it is: times f32, the answers of its own numbers in f32; times
-int8, sensible ones at a distance that is stated."""
+"""SmolLM2-135M-Instruct from GGUF files, as they are: times f32, the answers of a file's own numbers in f32; times int8, sensible ones
+at a distance that is stated. Q4_1 is the file that a package carries; the others are llama.cpp's, made of it."""
+
+import functools
 
 import pytest
 
 torch = pytest.importorskip("torch", reason="the weights are read by torch")
 
+import llama_cpp  # noqa: E402
 import smollm2  # noqa: E402
 from test_smollm2 import CONVERSATIONS, ask, essence, served  # noqa: E402
 
-pytestmark = pytest.mark.full
+# The others want llama.cpp to be built first.
+KINDS = [pytest.param("Q4_1", marks=pytest.mark.full), *(pytest.param(kind, marks=pytest.mark.heavy) for kind in ("Q8_0", "Q6_K", "Q4_K_M", "IQ4_XS"))]
 
 
-@pytest.fixture(scope="module")
-def answers():
-    """{name: (from the file times f32, from the directory, from the file times int8)}"""
+@functools.cache
+def answers(kind):
+    """{name: (from the file times f32, from its numbers in f32, from the file times int8)}"""
+    file = smollm2.gguf_file() if kind == "Q4_1" else llama_cpp.quantised(kind)
+    numbers = smollm2.checkpoint("float32") if kind == "Q4_1" else llama_cpp.converted(file, "F32")
     out = {}
-    for place, flags in ((smollm2.gguf_file(), ("--activations", "f32")), (smollm2.checkpoint("float32"), ()), (smollm2.gguf_file(), ())):
+    for place, flags in ((file, ("--activations", "f32")), (numbers, ()), (file, ())):
         server = served(place, *flags)
         for name, messages in CONVERSATIONS.items():
             out.setdefault(name, []).append(ask(server, messages, logprobs=True)[1])
@@ -27,22 +33,29 @@ def test_there_are_twenty_conversations():
     assert len(CONVERSATIONS) >= 20
 
 
-@pytest.mark.parametrize("name", CONVERSATIONS)
-def test_the_answer_and_its_log_probabilities_are_those_of_the_numbers_in_f32(answers, name):
-    of_file, of_numbers, _ = answers[name]
-    assert essence(of_file) == essence(of_numbers)
-    assert of_file["logprobs"] == of_numbers["logprobs"]
+@pytest.mark.parametrize("kind", KINDS)
+def test_answers_and_log_probabilities_are_those_of_the_numbers_in_f32(kind):
+    for name, (of_file, of_numbers, _) in answers(kind).items():
+        assert essence(of_file) == essence(of_numbers), name
+        assert of_file["logprobs"] == of_numbers["logprobs"], name
 
 
-def test_times_int8_most_answers_begin_alike_and_log_probabilities_are_near(answers):
+@pytest.mark.parametrize("kind", KINDS)
+def test_times_int8_log_probabilities_are_near(kind):
     """Up to the first token that differs, both have seen the same text: there the log probabilities can be compared."""
     distances, alike = [], 0
-    for _, of_numbers, in_integers in answers.values():
+    for _, of_numbers, in_integers in answers(kind).values():
         both = list(zip(of_numbers["logprobs"]["content"], in_integers["logprobs"]["content"]))
         same = [a["token"] == b["token"] for a, b in both]
         shared = same.index(False) if False in same else len(both)
         alike += shared == len(both)
         distances += [abs(a["logprob"] - b["logprob"]) for a, b in both[:shared]]
     mean = sum(distances) / len(distances)
-    print(f"times int8: {alike} of {len(answers)} answers alike; log probabilities off by {mean:.4f} on average, {max(distances):.3f} at most")
+    print(f"{kind} times int8: {alike} of {len(answers(kind))} answers alike; log probabilities off by {mean:.4f} on average, {max(distances):.3f} at most")
     assert len(distances) > 100 and mean < 0.05 and max(distances) < 1.0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_times_int8_the_model_knows_capitals(kind):
+    said = {name: in_integers["message"]["content"] for name, (_, _, in_integers) in answers(kind).items()}
+    assert "Paris" in said["english-capital"] and "Berlin" in said["german-capital"] and "Madrid" in said["spanish-capital"], said
