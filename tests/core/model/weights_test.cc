@@ -169,6 +169,34 @@ TEST(Weights, QuantisesLayersAsAskedTheHeadToEightBitsAndAnUntiedEmbeddingNotAtA
   }
 }
 
+TEST(PackedFormat, KeepsBlocksTimesTheFormThatIsAskedButForRoutersAndTables) {
+  using backend::Format;
+  constexpr auto kType = backend::BlockType::kQ4_K;
+  constexpr auto kF32 = BlockActivation::kF32;
+  constexpr auto kInt8 = BlockActivation::kInt8;
+  Tensor blocks;
+  blocks.dtype = "Q4_K";
+  Tensor plain;
+  plain.dtype = "BF16";
+  const ModelSpec untied = config_with();
+  const ModelSpec tied = config_with("\"tie_word_embeddings\": true");
+  const auto all = [](Format) { return true; };
+  const auto plain_ones = [](Format format) { return !format.is_blocks(); };
+  for (const auto form : {kF32, kInt8}) {
+    for (const Role role : {Role::kQkv, Role::kOut, Role::kGateUp, Role::kDown, Role::kHead, Role::kPerLayerGate}) {
+      EXPECT_EQ(packed_format(role, untied, blocks, std::nullopt, form, all), Format::of_blocks(kType, form));
+      EXPECT_EQ(packed_format(role, untied, blocks, Format::kInt8, form, all), Format::kInt8);
+      EXPECT_EQ(packed_format(role, untied, blocks, std::nullopt, form, plain_ones), Format::kF32);
+      EXPECT_EQ(packed_format(role, untied, plain, std::nullopt, form, all), Format::kBF16);
+    }
+    for (const Role role : {Role::kRouter, Role::kPrediction, Role::kCorrection, Role::kEmbedding,
+                            Role::kPerLayerEmbedding, Role::kPositionEmbedding}) {
+      EXPECT_EQ(packed_format(role, untied, blocks, std::nullopt, form, all), Format::of_blocks(kType, kF32));
+    }
+    EXPECT_EQ(packed_format(Role::kEmbedding, tied, blocks, std::nullopt, form, all), Format::of_blocks(kType, form));
+  }
+}
+
 TEST(Weights, AStepReadsAllButAnUntiedEmbedding) {
   for (const bool tied : {false, true}) {
     const ModelSpec config = tied ? config_with("\"tie_word_embeddings\": true") : config_with();
