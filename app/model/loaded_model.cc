@@ -38,19 +38,25 @@ void check_dtype(const Config& config, backend::Format stored) {
                   config.dtype, backend::name_of(stored)));
 }
 
+bool is_quantised(const LoadedModel& model) {
+  const auto found = std::ranges::find(backend::kQuantizedFormats, model.decoder->weight_format());
+  return found != backend::kQuantizedFormats.end();
+}
+
 // True if the blocks of a GGUF file were widened, because the device has no kernels for them.
 bool widens_blocks(const LoadedModel& model) {
-  return !model.block_types.empty() && model.decoder->weight_format() == backend::Format::kF32;
+  return !model.block_types.empty() && !model.decoder->block_activation() && !is_quantised(model);
 }
 
 std::string weights_text(const LoadedModel& model) {
-  const backend::Format packed = model.decoder->weight_format();
   const std::string stored = model.block_types.empty() ? backend::name_of(model.stored) : model.block_types;
-  if (const auto form = model.decoder->block_activation(); form && packed.is_blocks()) {
-    return fmt::format("{} times {}", stored, *form == model::BlockActivation::kInt8 ? "int8" : "f32");
+  if (is_quantised(model)) {
+    return fmt::format("{} quantised to {}", stored, backend::name_of(model.decoder->weight_format()));
   }
   if (widens_blocks(model)) return fmt::format("{} widened to f32", stored);
-  return packed == model.stored ? stored : fmt::format("{} quantised to {}", stored, backend::name_of(packed));
+  const auto form = model.decoder->block_activation();
+  if (!form) return stored;
+  return fmt::format("{} times {}", stored, *form == model::BlockActivation::kInt8 ? "int8" : "f32");
 }
 
 // "Q4_K, Q6_K": those of block-quantised matrices, most bytes first.
