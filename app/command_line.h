@@ -3,6 +3,7 @@
 // Fails   every problem is collected; unknown flags name the nearest known one.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -17,8 +18,12 @@ enum class Command : std::uint8_t {
   kPrint,
   kServe,
   kGenerate,
+  kChat,
   kBench,
   kInspect,
+  kPs,
+  kStop,
+  kDoctor,
   kPull,
   kList,
   kRemove,
@@ -33,7 +38,10 @@ struct CommandLine {
   std::vector<std::string> notes;
   ServeOptions serve;
   GenerateOptions generate;
+  ChatOptions chat;
   InspectOptions inspect;
+  OperateOptions operate;  // ps, stop
+  DoctorOptions doctor;
   ListOptions list;
   RemoveOptions remove;
   std::vector<std::string> bench_args;  // the words after `quire bench`, as typed
@@ -41,7 +49,7 @@ struct CommandLine {
   KeyOptions key;
 };
 
-// `args`: without the program's name.
-CommandLine parse_command_line(const std::vector<std::string>& args, Problems& problems);
+// `args`: without the program's name. `columns`: of the pages of help.
+CommandLine parse_command_line(const std::vector<std::string>& args, Problems& problems, std::size_t columns = 80);
 
 }  // namespace quire::app

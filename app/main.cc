@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/cli/word_wrap.h"
 #include "app/command_line.h"
 #include "app/commands/commands.h"
 #include "app/config/config.h"
@@ -16,7 +17,7 @@ namespace {
 int run(const std::vector<std::string>& args) {
   using namespace quire::app;
   Problems problems;
-  const CommandLine line = parse_command_line(args, problems);
+  const CommandLine line = parse_command_line(args, problems, output_width());
   if (line.command == Command::kBench) return bench(line.bench_args);
   if (line.command == Command::kPrint && problems.empty()) {
     std::fputs(line.text.c_str(), stdout);
@@ -30,8 +31,16 @@ int run(const std::vector<std::string>& args) {
       return line.serve.plan ? plan(with_local_models(config), notes) : serve(config, notes);
     case Command::kGenerate:
       return generate(with_local_models(config), line.generate);
+    case Command::kChat:
+      return chat(config, line.flags, line.chat);
     case Command::kInspect:
       return inspect(with_local_models(config), line.inspect);
+    case Command::kPs:
+      return ps(config, line.operate);
+    case Command::kStop:
+      return stop(config, line.operate);
+    case Command::kDoctor:
+      return diagnose(config, line.doctor);
     case Command::kPull:
       return pull(config);
     case Command::kList:

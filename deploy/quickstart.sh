@@ -27,7 +27,7 @@ while (($# > 0)); do
 done
 
 bold=""; plain=""
-if [[ -t 1 ]]; then bold=$'\e[1m'; plain=$'\e[0m'; fi
+if [[ -t 1 && -z "${NO_COLOR:-}" ]]; then bold=$'\e[1m'; plain=$'\e[0m'; fi
 say() { printf '%s%s%s\n' "$bold" "$*" "$plain"; }
 
 say "[1/3] packages"

@@ -18,7 +18,7 @@ constexpr double kNormFlops = 4.0;  // per number: square, sum, two factors
 // Bytes of one row as the tensor cores read it.
 double prepared_bytes(Format format, std::uint32_t k) {
   const double numbers = 1.0 * num_steps(k) * kStepInputs;
-  return in_integers(format) ? numbers + kFloat * num_slices(k) : 2 * numbers;
+  return has_row_scales(format) ? numbers + kFloat * num_slices(k) : 2 * numbers;
 }
 
 constexpr std::uint32_t kSpanGroups = kSpanTokens / kGroupTokens;
@@ -60,7 +60,7 @@ Cost linear_cost(Format format, std::uint32_t n, std::uint32_t k, std::uint32_t 
   cost.flops = 2.0 * n * k * rows;
   const double results = kFloat * n * rows * (finish == Finish::kAdd ? 2.0 : finish == Finish::kGate ? 0.5 : 1.0);
   const auto weights = static_cast<double>(number_bytes(format, n, k));
-  if (!in_tiles(format)) {  // each block of rows reads all weights, each block of outputs all rows
+  if (!by_tensor_cores(format)) {  // each block of rows reads all weights, each block of outputs all rows
     cost.bytes =
         weights * pieces_of(rows, LinearDot::kRows) + kFloat * k * rows * pieces_of(n, LinearDot::kThreads) + results;
     return cost;
@@ -70,7 +70,7 @@ Cost linear_cost(Format format, std::uint32_t n, std::uint32_t k, std::uint32_t 
 }
 
 Cost linear_rows_cost(Format format, std::uint32_t k, std::uint32_t rows, bool with_norm) {
-  if (!in_tiles(format)) return {};
+  if (!by_tensor_cores(format)) return {};
   Cost cost;
   cost.bytes = (kFloat * k + prepared_bytes(format, k)) * rows + (with_norm ? kFloat * k : 0.0);
   cost.flops = 1.0 * k * rows * ((with_norm ? kNormFlops : 0.0) + (in_integers(format) ? 3.0 : 1.0));

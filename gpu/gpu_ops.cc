@@ -62,6 +62,7 @@ class GpuOps final : public PlainOps {
     if (packed.size() != packed_places(shape).end) return {};
     return made(shape, packed, std::move(owner));
   }
+  bool takes(Format format) const override { return has_kernels(format); }
   void for_parts(std::uint32_t count, const std::function<void(std::uint32_t)>& part) override {
     for_each_part(count, part);
   }
@@ -142,6 +143,7 @@ class GpuOps final : public PlainOps {
   }
 
   void attend(const AttentionSpec& spec, const Buffer& qkv, const KvCache& cache, Buffer& out) override {
+    CHECK(!spec.sinks);  // mixtures alone have them, and none is loaded
     expect_attend(batch_, spec, qkv, cache, out);
     attention_.attend(view_of(spec), spec.layer, device_cast<const DeviceBuffer>(qkv).data(),
                       device_cast<const DeviceCache>(cache), device_cast<DeviceBuffer>(out).data());
@@ -177,7 +179,7 @@ class GpuOps final : public PlainOps {
   void linear(const Buffer& x, const WeightList& weights, std::uint32_t rows, Buffer& out, const Before& before,
               const After& after) override {
     expect_linear(batch_, x, weights, rows, out, before, after);
-    if (weights.size() != 1 || !in_tiles(weight_view(weights[0]).format)) {
+    if (weights.size() != 1 || !by_tensor_cores(weight_view(weights[0]).format)) {
       return Ops::linear(x, weights, rows, out, before, after);
     }
     const WeightView& w = weight_view(weights[0]);
@@ -414,6 +416,8 @@ class GpuOps final : public PlainOps {
 std::unique_ptr<Ops> make_gpu_ops(std::unique_ptr<Device> device, const GpuOptions& options) {
   return std::make_unique<GpuOps>(std::move(device), options);
 }
+
+bool takes(Format format) { return has_kernels(format); }
 
 std::uint64_t weight_bytes(std::uint32_t n, std::uint32_t k, backend::Format format) {
   return packed_places({n, k, format, /*has_bias=*/false}).end;

@@ -1,6 +1,7 @@
 // The GPU backend: the ops of core/backend as kernels on a device, with their equations. Bits equal the CPU's, except:
 //   linear of bf16, w16a16, int8, fp8 and int4 weights: rows, and the numbers of int4, are rounded to bf16; the tensor
 //   cores multiply, in an order that is the same for any number of rows (gpu/kernels/linear.h).
+//   linear of blocks times int8: the inputs of every 256 have a sum of their own, and these are added in order.
 //   attend, unless the cache is f32: q and the softmax weights are rounded to bf16 (gpu/kernels/attention_tiles.h).
 //   choose runs on the device, except for what gpu/chooser.h leaves to the host. Its bits are the host sampler's.
 // Thread  made by any; then the engine thread.
@@ -38,6 +39,8 @@ struct GpuOptions {
 
 std::unique_ptr<backend::Ops> make_gpu_ops(std::unique_ptr<Device> device, const GpuOptions& options);
 
+// True if a GPU multiplies weights of that format.
+bool takes(backend::Format format);
 // Bytes on the device of a packed weight of N outputs and K inputs, without its bias.
 std::uint64_t weight_bytes(std::uint32_t n, std::uint32_t k, backend::Format format);
 // Bytes on the device of a KV block, all places.

@@ -34,6 +34,10 @@ std::vector<std::string> beyond_limits(const ModelShape& shape) {
   expect_outputs(shape.hidden, "hidden_size");
   expect_outputs(2 * std::uint64_t{shape.ffn}, "intermediate_size");
   expect_outputs((shape.num_heads + 2 * std::uint64_t{shape.num_kv_heads}) * shape.head_dim, "num_attention_heads");
+  if (shape.num_experts != 0) {
+    beyond.push_back(fmt::format("layers have {} experts; mixtures of experts run on the CPU alone (--device cpu)",
+                                 shape.num_experts));
+  }
   if (shape.weights == backend::Format::kF16) {
     beyond.push_back(
         "the checkpoint's weights are float16 (--quantize w16a16 --kv-cache-dtype bf16 rounds them and their inputs to "

@@ -3,6 +3,7 @@
 //   heads of up to 512 dimensions
 //   up to 128 query heads per kv head if attention uses the tensor cores
 //   matrices of up to 4,194,240 outputs
+//   no mixtures of experts: there are no kernels for them yet
 //   no float16 weights: the tensor-core kernels do not take them, and without tensor cores a token would take ten times
 //   as long
 // Thread  any; pure.
@@ -26,6 +27,7 @@ struct ModelShape {
   std::uint32_t head_dim = 0;      // D
   backend::KvType kv = backend::KvType::kBF16;
   backend::Format weights = backend::Format::kBF16;  // type of most weights, after packing
+  std::uint32_t num_experts = 0;                     // of a layer; 0: it is dense
 };
 
 // One text per exceeded limit: the field of config.json, its value and the limit. Empty: the model is supported.

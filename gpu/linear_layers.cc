@@ -8,9 +8,16 @@
 
 namespace quire::gpu {
 
+using backend::BlockType;
 using backend::Format;
 
-// f32 and f16 have one kernel, which takes rows as they are: LinearDot.
+namespace {
+
+constexpr Format times_int8(BlockType type) { return Format::of_blocks(type, Format::Activation::kInt8); }
+
+}  // namespace
+
+// f32, f16 and blocks times f32 have one kernel, which takes rows as they are: LinearDot.
 struct LinearLayers::FormatKernels {
   Format format;
   void (LinearLayers::*start)(const LinearGrid& grid, const LinearArgs& args);
@@ -18,11 +25,11 @@ struct LinearLayers::FormatKernels {
 
 LinearScratch linear_scratch(Format format, std::uint32_t k, std::uint32_t max_rows, bool warpgroups) {
   LinearScratch scratch;
-  if (!in_tiles(format)) return scratch;
+  if (!by_tensor_cores(format)) return scratch;
   const std::uint32_t unit = warpgroups && max_rows >= kWarpgroupsFrom ? kRowBlock : kTileRows;
   const std::size_t numbers = std::size_t{round_up(max_rows, unit)} * num_steps(k) * kStepInputs;
-  scratch.rows = in_integers(format) ? numbers : numbers * sizeof(std::uint16_t);
-  if (in_integers(format)) scratch.row_scales = std::size_t{max_rows} * num_slices(k) * sizeof(float);
+  scratch.rows = has_row_scales(format) ? numbers : numbers * sizeof(std::uint16_t);
+  if (has_row_scales(format)) scratch.row_scales = std::size_t{max_rows} * num_slices(k) * sizeof(float);
   return scratch;
 }
 
@@ -32,7 +39,7 @@ LinearLayers::LinearLayers(Device& device, std::uint32_t max_rows, bool warpgrou
       warpgroups_(warpgroups && device.runs(device.kernels().linear.warpgroups.bf16.many_tiles)) {}
 
 bool LinearLayers::has_warpgroups(Format format) const {
-  return warpgroups_ && in_tiles(format) && !in_integers(format);
+  return warpgroups_ && by_tensor_cores(format) && !in_integers(format);
 }
 
 void LinearLayers::reserve(Format format, std::uint32_t k) {
@@ -50,10 +57,14 @@ void LinearLayers::multiply(const RowsToPut& rows, std::uint32_t num_rows, const
   CHECK_EQ(rows.width, w.k);
   if (num_rows == 0) return;
   const LinearTable& kernels = device_.kernels().linear;
-  if (!in_tiles(w.format)) {
+  if (!by_tensor_cores(w.format)) {
     CHECK(rows.norm == nullptr && finish.kind == Finish::kStore);
-    device_.start(kernels.dot, {pieces_of(w.n, LinearDot::kThreads), pieces_of(num_rows, LinearDot::kRows)},
-                  {rows.x, num_rows, w, out, out_width});
+    const Index blocks{pieces_of(w.n, LinearDot::kThreads), pieces_of(num_rows, LinearDot::kRows)};
+    if (w.format.is_blocks()) {
+      device_.start(kernels.dot_of_blocks, blocks, {rows.x, num_rows, w, out, out_width});
+    } else {
+      device_.start(kernels.dot, blocks, {rows.x, num_rows, w, out, out_width});
+    }
     return;
   }
   CHECK(finish.kind != Finish::kGate || can_gate(w));
@@ -72,10 +83,10 @@ void LinearLayers::multiply(const RowsToPut& rows, std::uint32_t num_rows, const
                         out_width,
                         finish.scale,
                         finish.activation};
-  (this->*kernels_of(w.format).start)(grid, args);
+  (this->*kernels_of(w.format)->start)(grid, args);
 }
 
-const LinearLayers::FormatKernels& LinearLayers::kernels_of(Format format) {
+const LinearLayers::FormatKernels* LinearLayers::kernels_of(Format format) {
   static constexpr FormatKernels kFormats[] = {
       {Format::kF32, nullptr},
       {Format::kF16, nullptr},
@@ -86,13 +97,32 @@ const LinearLayers::FormatKernels& LinearLayers::kernels_of(Format format) {
       {Format::kInt4, &LinearLayers::start_form<&LinearTable::int4, &WarpgroupTable::int4>},
       {Format::kW8A8, &LinearLayers::start_form<&LinearTable::w8a8>},
       {Format::kW4A8, &LinearLayers::start_form<&LinearTable::w4a8>},
+      {times_int8(BlockType::kQ4_0), &LinearLayers::start_blocks<&BlockTable::q4_0>},
+      {times_int8(BlockType::kQ4_1), &LinearLayers::start_blocks<&BlockTable::q4_1>},
+      {times_int8(BlockType::kQ5_0), &LinearLayers::start_blocks<&BlockTable::q5_0>},
+      {times_int8(BlockType::kQ5_1), &LinearLayers::start_blocks<&BlockTable::q5_1>},
+      {times_int8(BlockType::kQ8_0), &LinearLayers::start_blocks<&BlockTable::q8_0>},
+      {times_int8(BlockType::kQ2_K), &LinearLayers::start_blocks<&BlockTable::q2_k>},
+      {times_int8(BlockType::kQ3_K), &LinearLayers::start_blocks<&BlockTable::q3_k>},
+      {times_int8(BlockType::kQ4_K), &LinearLayers::start_blocks<&BlockTable::q4_k>},
+      {times_int8(BlockType::kQ5_K), &LinearLayers::start_blocks<&BlockTable::q5_k>},
+      {times_int8(BlockType::kQ6_K), &LinearLayers::start_blocks<&BlockTable::q6_k>},
+      {times_int8(BlockType::kIQ4_NL), &LinearLayers::start_blocks<&BlockTable::iq4_nl>},
+      {times_int8(BlockType::kIQ4_XS), &LinearLayers::start_blocks<&BlockTable::iq4_xs>},
+      {times_int8(BlockType::kMXFP4), &LinearLayers::start_blocks<&BlockTable::mxfp4>},
+      {times_int8(BlockType::kNVFP4), &LinearLayers::start_blocks<&BlockTable::nvfp4>},
   };
+  static constexpr FormatKernels kBlocksTimesF32{Format::kF32, nullptr};
+  if (format.is_blocks() && !by_tensor_cores(format)) return &kBlocksTimesF32;
   const auto* found = std::ranges::find(kFormats, format, &FormatKernels::format);
-  if (found == std::end(kFormats)) throw StartError("GPUs have no kernels for weights in " + name_of(format));
-  return *found;
+  return found == std::end(kFormats) ? nullptr : found;
 }
 
-void expect_kernels(Format format) { LinearLayers::kernels_of(format); }
+bool has_kernels(Format format) { return LinearLayers::kernels_of(format) != nullptr; }
+
+void expect_kernels(Format format) {
+  if (!has_kernels(format)) throw StartError("GPUs have no kernels for weights in " + name_of(format));
+}
 
 template <auto kEntries, auto kWarpgroupEntries>
 void LinearLayers::start_form(const LinearGrid& grid, const LinearArgs& args) {
@@ -103,9 +133,16 @@ void LinearLayers::start_form(const LinearGrid& grid, const LinearArgs& args) {
   start(kernels.*kEntries, grid, args);
 }
 
+template <auto kEntries>
+void LinearLayers::start_blocks(const LinearGrid& grid, const LinearArgs& args) {
+  start(device_.kernels().linear.blocks.*kEntries, grid, args);
+}
+
 void LinearLayers::put_rows(const RowsToPut& rows, std::uint32_t num_rows, Format format, bool in_blocks) {
   const LinearTable& kernels = device_.kernels().linear;
-  if (in_integers(format)) {
+  if (format.is_blocks()) {
+    device_.start(kernels.put_for_blocks, {num_rows, PutForBlocks::pieces(rows.width)}, {rows, rows_.as<std::byte>()});
+  } else if (in_integers(format)) {
     device_.start(kernels.put_in_integers, {num_rows, PutInIntegers::pieces(rows.width)},
                   {rows, rows_.as<std::int8_t>(), row_scales_.as<float>()});
   } else {

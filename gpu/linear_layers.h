@@ -1,6 +1,6 @@
 // Linear layers on a device, fused with what comes before and after: rows are normed while they are rounded for the
 // tensor cores; products are stored, added to the output, or gated (gpu/kernels/linear.h).
-// Shape   f32 and f16 weights: no norm, and Finish::kStore only.
+// Shape   weights that the tensor cores do not multiply (by_tensor_cores()): no norm, and Finish::kStore only.
 // Owner   GpuOps. Scratch for rows grows in reserve() only.
 // Thread  reserve(): while starting. multiply(): engine.
 #pragma once
@@ -27,7 +27,8 @@ struct LinearScratch {
 // Scratch for up to max_rows rows. warpgroups: LinearWarpgroups may be used.
 LinearScratch linear_scratch(backend::Format format, std::uint32_t k, std::uint32_t max_rows, bool warpgroups);
 
-// StartError that names the format if GPUs have no kernels for it.
+bool has_kernels(backend::Format format);
+// StartError that names the format if GPUs have none for it.
 void expect_kernels(backend::Format format);
 
 class LinearLayers {
@@ -42,18 +43,21 @@ class LinearLayers {
   void multiply(const RowsToPut& rows, std::uint32_t num_rows, const WeightView& w, const LinearFinish& finish,
                 float* out, std::uint32_t out_width);
 
-  static bool can_gate(const WeightView& w) { return in_tiles(w.format) && w.n % (2 * kTileOutputs) == 0; }
+  static bool can_gate(const WeightView& w) { return by_tensor_cores(w.format) && w.n % (2 * kTileOutputs) == 0; }
 
  private:
   struct FormatKernels;
-  friend void expect_kernels(backend::Format format);
-  static const FormatKernels& kernels_of(backend::Format format);  // a new format is one more row of its table
+  friend bool has_kernels(backend::Format format);
+  // Null if there are none. A new format is one more row of its table.
+  static const FormatKernels* kernels_of(backend::Format format);
 
   void put_rows(const RowsToPut& rows, std::uint32_t num_rows, backend::Format format, bool in_blocks);
   bool has_warpgroups(backend::Format format) const;
   // The kernels of a form of the table, and of the one with warpgroups if it has them.
   template <auto kEntries, auto kWarpgroupEntries = nullptr>
   void start_form(const LinearGrid& grid, const LinearArgs& args);
+  template <auto kEntries>
+  void start_blocks(const LinearGrid& grid, const LinearArgs& args);
   template <typename Form>
   void start(const WarpgroupEntries<Form>& entries, const LinearGrid& grid, const LinearArgs& args);
   template <typename Form>

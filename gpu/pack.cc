@@ -21,7 +21,7 @@ constexpr std::size_t kFewNumbers = std::size_t{1} << 20;  // smaller weights ar
 class PlacesInTile {
  public:
   PlacesInTile(const WeightShape& shape, std::uint32_t output) : shape_(shape), output_(output) {
-    if (!in_tiles(shape.format)) return;
+    if (!in_tiles(shape.format) || shape.format.is_blocks()) return;
     for (std::uint32_t i = 0; i < kStepInputs; ++i) {
       in_step_[i] = place_in_step(shape.format, output % kTileOutputs, i);
     }
@@ -29,7 +29,8 @@ class PlacesInTile {
 
   // step(): the step that an input lies in. in_step(): the place of its number within the step, in numbers.
   std::byte* step(std::byte* numbers, std::uint32_t input) const {
-    return numbers + step_at(shape_.format, shape_.n, shape_.k, output_ / kTileOutputs, input / kStepInputs);
+    return numbers +
+           step_at(step_bytes(shape_.format), shape_.n, shape_.k, output_ / kTileOutputs, input / kStepInputs);
   }
   std::uint32_t in_step(std::uint32_t input) const { return in_step_[input % kStepInputs]; }
 
@@ -80,6 +81,40 @@ void put_nibbles(const PlacesInTile& places, Format format, std::uint32_t output
   }
 }
 
+// Blocks: writes codes and scales; the bytes are 0 before.
+void put_blocks(const WeightShape& shape, std::uint32_t output, const std::byte* source, std::byte* numbers) {
+  const BlockLayout& layout = layout_of(shape.format.blocks);
+  const BlockShape places = block_shape(layout.type);
+  const std::uint32_t o = output % kTileOutputs;
+  for (std::uint32_t first = 0; first < shape.k; first += CodedBlocks::kMostNumbers) {
+    const std::uint32_t count = std::min(CodedBlocks::kMostNumbers, shape.k - first);
+    const CodedBlocks coded = read_blocks(layout, source, count);
+    source += stored_bytes(shape.format, count);
+    const auto step_of = [&](std::uint32_t input) {
+      return numbers +
+             step_at(places.step_bytes(), shape.n, shape.k, output / kTileOutputs, (first + input) / kStepInputs);
+    };
+    for (std::uint32_t i = 0; i < count; ++i) {
+      for (const BlockPlane& plane : {places.low(), places.high()}) {
+        if (plane.bits == 0) continue;
+        const BitPlace at = place_in_plane(plane, o, i % kStepInputs);
+        const std::uint32_t bits = coded.codes[i] >> plane.shift & ((1u << plane.bits) - 1);
+        step_of(i)[at.byte] |= static_cast<std::byte>(bits << at.shift);
+      }
+    }
+    for (std::uint32_t group = 0; group < count / layout.group; ++group) {
+      std::byte* step = step_of(group * layout.group);
+      const std::uint32_t in_step = group % places.groups();
+      for (std::uint32_t kind = 0; kind < places.kinds; ++kind) {
+        const auto& halves = kind == 0 ? coded.scales : coded.minima;
+        const auto& integers = kind == 0 ? coded.scale_factors : coded.minimum_factors;
+        std::memcpy(step + places.half_at(kind, in_step, o), &halves[places.has_integers() ? 0 : group], 2);
+        if (places.has_integers()) std::memcpy(step + places.integer_at(kind, in_step, o), &integers[group], 1);
+      }
+    }
+  }
+}
+
 }  // namespace
 
 Packed pack(std::span<const HostMatrix> matrices, std::span<const std::span<const float>> biases,
@@ -95,6 +130,7 @@ Packed pack(std::span<const HostMatrix> matrices, std::span<const std::span<cons
   for (std::size_t i = 0; i < matrices.size(); ++i) {
     CHECK_EQ(matrices[i].k, k);
     CHECK(matrices[i].format == dtype);
+    CHECK(matrices[i].factor == 1.0f || has_own_factor(shape.format));
     shape.n += matrices[i].n;
     shape.has_bias = shape.has_bias || (!biases.empty() && !biases[i].empty());
   }
@@ -106,9 +142,14 @@ Packed pack(std::span<const HostMatrix> matrices, std::span<const std::span<cons
     std::size_t i = 0;
     std::uint32_t n = output;  // within its matrix
     while (n >= matrices[i].n) n -= matrices[i++].n;
-    const auto* source = static_cast<const std::byte*>(matrices[i].data) + std::size_t{n} * k * bytes_of(dtype);
+    const auto* source = static_cast<const std::byte*>(matrices[i].data) + n * stored_bytes(dtype, k);
     const PlacesInTile places(shape, output);
-    if (!in_tiles(shape.format)) {
+    if (shape.format.is_blocks()) {
+      put_blocks(shape, output, source, numbers);
+      if (has_own_factor(shape.format)) {
+        std::memcpy(numbers + parts.scales + output * sizeof(float), &matrices[i].factor, sizeof(float));
+      }
+    } else if (!in_tiles(shape.format)) {
       put_columns(shape, output, source, numbers);
     } else {
       widen(source, dtype, row);

@@ -48,6 +48,8 @@ DeviceWeight::DeviceWeight(Device& device, const backend::WeightShape& shape, st
   view_.n = shape.n;
   view_.k = shape.k;
   view_.format = shape.format;
+  if (in_tiles(shape.format)) view_.step_bytes = step_bytes(shape.format);
+  if (shape.format.is_blocks()) view_.blocks = block_shape(shape.format.blocks);
 }
 
 DeviceVector::DeviceVector(Device& device, std::span<const float> values)

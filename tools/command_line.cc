@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "app/cli/help_pages.h"
+#include "app/cli/word_wrap.h"
 #include "app/config/command_flags.h"
 
 namespace quire::tools {
@@ -30,16 +32,22 @@ CommandLine parse_command_line(const std::vector<std::string>& args, Problems& p
   TypedBenchFlags typed_flags;
   bool json = false;
   command.allow_extras();
+  command.set_help_flag();  // looked for below
   app::add_fields(command, app::kBench, typed);
   add_flags(command, typed_flags);
   command.add_flag("--json", json, "print JSON");
 
   CommandLine out;
+  for (const std::string& arg : args) {
+    const char* topic = app::help_topic(arg);
+    if (topic == nullptr) continue;
+    Result<std::string> page = app::command_help(command, topic, app::output_width());
+    if (!page) problems.push_back(page.error().message);
+    if (page) out.help = std::move(*page);
+    return out;
+  }
   try {
     command.parse(std::vector<std::string>(args.rbegin(), args.rend()));  // CLI11 reads them from the back
-  } catch (const CLI::CallForHelp&) {
-    out.help = command.help("quire");
-    return out;
   } catch (const CLI::ParseError& error) {
     problems.push_back(error.what());
     return out;

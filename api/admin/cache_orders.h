@@ -29,10 +29,9 @@ class CacheOrder final : public http::Answer {
   http::Taken take() override { return {}; }
   std::string events() override { return {}; }
   bool finished() const override { return outcome_->has_value(); }
-  bool failed() const override { return finished() && !(*outcome_)->ok(); }
+  const Error* failure() const override { return finished() && !(*outcome_)->ok() ? &(*outcome_)->error() : nullptr; }
   http::Response whole() override;
   void fail(Error error) override;
-  http::Tally tally() const override { return {}; }
 
  private:
   Result<std::string> file() const;

@@ -22,7 +22,7 @@ std::string key_of(const http::Request& request) {
   return std::string(http::trim(given.substr(kScheme.size())));
 }
 
-requests::RequestBook::Asker asker_of(const http::Request& request) {
+RequestBook::Asker asker_of(const http::Request& request) {
   if (!request.caller) return {};
   return {request.caller->name, request.caller->role == keys::Role::kAdmin};
 }
@@ -38,10 +38,11 @@ std::vector<std::string> ids_of(std::string_view id) {
   return ids;
 }
 
-http::Response unknown() {
-  return error_response(Error{
-      Code::kNotFound, "no such request, or its key differs: send the X-Request-Key header of its answer", "", 0});
-}
+constexpr const char* kUnknown = "no such request, or its key differs: send the X-Request-Key header of its answer";
+constexpr const char* kUnknownToOperator = "no such request: GET /admin/requests lists those that run";
+constexpr RequestBook::Asker kOperator{.sees_all = true};
+
+http::Response unknown(const char* why) { return error_response(Error{Code::kNotFound, why, "", 0}); }
 
 double ms(Timeline::Micros micros) { return micros / 1000.0; }
 
@@ -115,12 +116,10 @@ void write_sequence(JsonWriter& json, const Timeline& sequence) {
   json.end_object();
 }
 
-}  // namespace
-
-http::Response explain(const Services& services, std::string_view id, const http::Request& request) {
-  const std::string key = key_of(request);
+http::Response explanation(const Services& services, std::string_view id, const std::string& key,
+                           const RequestBook::Asker& asker, const char* why_unknown) {
   for (const std::string& one : ids_of(id)) {
-    const auto found = services.requests.find(one, key, asker_of(request));
+    const auto found = services.requests.find(one, key, asker);
     if (!found) continue;
     http::Response response;
     JsonWriter json(response.body);
@@ -130,18 +129,36 @@ http::Response explain(const Services& services, std::string_view id, const http
     json.end_array().end_object();
     return response;
   }
-  return unknown();
+  return unknown(why_unknown);
 }
 
-http::Response cancel(const Services& services, std::string_view id, const http::Request& request) {
-  const std::string key = key_of(request);
+http::Response cancellation(const Services& services, std::string_view id, const std::string& key,
+                            const RequestBook::Asker& asker, const char* why_unknown) {
   for (const std::string& one : ids_of(id)) {
-    if (!services.requests.cancel(one, key, asker_of(request))) continue;
+    if (!services.requests.cancel(one, key, asker)) continue;
     http::Response response;
     JsonWriter(response.body).begin_object().key("id").text(one).key("cancelled").boolean(true).end_object();
     return response;
   }
-  return unknown();
+  return unknown(why_unknown);
+}
+
+}  // namespace
+
+http::Response explain(const Services& services, std::string_view id, const http::Request& request) {
+  return explanation(services, id, key_of(request), asker_of(request), kUnknown);
+}
+
+http::Response cancel(const Services& services, std::string_view id, const http::Request& request) {
+  return cancellation(services, id, key_of(request), asker_of(request), kUnknown);
+}
+
+http::Response explain_to_operator(const Services& services, std::string_view id) {
+  return explanation(services, id, {}, kOperator, kUnknownToOperator);
+}
+
+http::Response cancel_by_operator(const Services& services, std::string_view id) {
+  return cancellation(services, id, {}, kOperator, kUnknownToOperator);
 }
 
 }  // namespace quire::api::requests

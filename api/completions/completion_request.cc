@@ -44,7 +44,7 @@ Result<Done> read_logprobs(const std::string& name, element value, const Service
 
 // clang-format off
 constexpr Field kOwn[] = {
-    {"prompt", kCompletions, Shaped{"string|array", kPromptsRange, read_own<CompletionRequest, read_prompt>}, "required", "the text or token ids to continue", "wire/test_completions.py"},
+    {"prompt", kCompletions, Shaped{"string|[string]|[integer]|[[integer]]", kPromptsRange, read_own<CompletionRequest, read_prompt>}, "required", "the text or token ids to continue", "wire/test_completions.py"},
     {"suffix", kCompletions, Shaped{"string", "a text", read_own<CompletionRequest, read_suffix>}, "none", "text after the answer: fill in the middle; refused with 400 if the tokenizer has no tokens for it", "api/completions/completion_formatter_test.cc"},
     {"echo", kCompletions, Flag{&GenerationRequest::echo}, "false", "return the prompt before the answer; with `logprobs`, also its log probabilities", "wire/test_scoring.py"},
     {"logprobs", kCompletions, Shaped{"integer|boolean", "0 to 20; true is 1, false is 0", read_logprobs}, "none", "log probability of each token, and of this many likeliest tokens; 0: the token's own only", "wire/test_logprobs.py"},

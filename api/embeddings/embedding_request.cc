@@ -78,12 +78,12 @@ constexpr auto kOwnReader = read_own<EmbeddingRequest, kRead>;
 
 // clang-format off
 constexpr Field kOwn[] = {
-    {"input", kEmbeddings, Shaped{"string|array", kInputsRange, kOwnReader<read_input>}, "required", "the inputs; each becomes one vector; no text may be empty", "wire/test_embeddings.py"},
+    {"input", kEmbeddings, Shaped{"string|[string]|[integer]|[[integer]]", kInputsRange, kOwnReader<read_input>}, "required", "the inputs; each becomes one vector; no text may be empty", "wire/test_embeddings.py"},
     {"encoding_format", kEmbeddings, Shaped{"string", "`float`, `base64`", kOwnReader<read_encoding>}, "float", "`float`: a list of numbers; `base64`: their bytes as float32, little endian", "wire/test_embeddings.py"},
     {"dimensions", kEmbeddings, Shaped{"integer", "1 to the model's hidden size", kOwnReader<read_dimensions>}, "all", "only this many first numbers of the vector, for models that were trained for it", "api/embeddings/embedding_request_test.cc"},
     {"pooling", kEmbeddings, Shaped{"string", "`last`, `mean`", kOwnReader<read_pooling>}, "last", "the last token's hidden state, or the mean of all; a mean does not read the prefix cache", "golden/test_embeddings_against_transformers.py"},
     {"normalize", kEmbeddings, Shaped{"boolean", "true or false", kOwnReader<read_normalize>}, "true", "divide by the vector's length, after `dimensions`", "golden/test_embeddings_against_transformers.py"},
-    {"messages", kEmbeddings, Neutral{"array", "null", is_never}, "none", "not supported: render the messages and send the text as `input`", "api/embeddings/embedding_request_test.cc"},
+    {"messages", kEmbeddings, Neutral{"[ChatMessage]", "null", is_never}, "none", "not supported: render the messages and send the text as `input`", "api/embeddings/embedding_request_test.cc"},
     {"embed_dtype", kEmbeddings, Neutral{"string", "\"float32\"", is_float32}, "float32", "no other value is supported", "api/embeddings/embedding_request_test.cc"},
     {"endianness", kEmbeddings, Neutral{"string", "\"native\" or \"little\"", is_little}, "little", "no other value is supported", "api/embeddings/embedding_request_test.cc"},
 };

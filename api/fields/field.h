@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <variant>
 
 #include "api/fields/generation_request.h"
@@ -56,7 +57,7 @@ struct Text {  // not empty, unless it has no effect
   Limit max_bytes;
   std::string GenerationRequest::*member;  // null: the length is checked, and the field has no effect
 };
-// A field that reads itself. `json` is its type in a JSON Schema: "array", "object", "string|array".
+// A field that reads itself. `json` is its type as text (api/json/type_text.h): "[integer]", "string|ChatMessage".
 struct Shaped {
   const char* json;
   const char* range;
@@ -97,6 +98,6 @@ Result<Done> read_own(const std::string& path, simdjson::dom::element value, con
 // The range of a field in words: "0 .. 2", "up to 128 bytes".
 std::string range_text(const Field& field, const RequestLimits& limits);
 // "integer", "number", "string", "boolean", or the `json` of the field's kind.
-std::string json_type(const Field& field);
+std::string_view json_type(const Field& field);
 
 }  // namespace quire::api

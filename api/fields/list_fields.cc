@@ -68,10 +68,9 @@ Result<Done> read_model(const std::string& path, element value, const Services& 
   Result<std::string> model = string_of(path, value, std::numeric_limits<std::size_t>::max());
   if (!model) return model.error();
   if (model->empty()) return Done{};  // counts as not given
-  const std::vector<std::string>& names = services.model_names;
-  if (std::find(names.begin(), names.end(), *model) == names.end()) {
+  if (!services.model_names.accepts(*model)) {
     std::string served;
-    for (const std::string& one : names) served += (served.empty() ? "" : ", ") + one;
+    for (const std::string& one : services.model_names.listed()) served += (served.empty() ? "" : ", ") + one;
     return Error{Code::kNotFound, "model_not_found: this model is not served; served models: " + served, path, 0};
   }
   request.model = std::move(*model);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "api/json/type_text.h"
 #include "api/services/slo_hints.h"
 #include "api/wire/headers.h"
 
@@ -17,7 +18,7 @@ std::string cell(std::string_view text) {
 }
 
 std::string line(const Field& field) {
-  const std::string type = json_type(field);
+  const std::string type = plain_type(json_type(field));
   std::string range = range_text(field, RequestLimits{});
   if (type == "boolean" && std::holds_alternative<Flag>(field.kind)) range.clear();
   return "| `" + std::string(field.name) + "` | " + cell(type) + " | " + cell(range) + " | " + cell(field.fallback) +
@@ -41,6 +42,8 @@ std::string range_of(const http::Header& header) {
 std::string paths_of(const http::Header& header) {
   if ((header.paths & http::kEveryPath) != 0) return "every path";
   if ((header.paths & http::kPosts) != 0) return "those with a body";
+  if ((header.paths & http::kModels) != 0) return "`/v1/models`";
+  if ((header.paths & http::kAnthropicForm) != 0) return "those with answers in Anthropic's shape";
   const bool named = (header.paths & http::kNamedRequests) != 0;
   return named ? "those that generate, `/v1/requests/{id}`" : "those that generate";
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "api/json/json_values.h"
+#include "api/json/type_text.h"
 #include "core/base/check.h"
 
 namespace quire::api {
@@ -92,11 +93,12 @@ struct Reader {
   }
   Result<Done> operator()(const Shaped& kind) const { return kind.read(name, value, services, request); }
   Result<Done> operator()(const Neutral& kind) const {
-    if (is_of(kind.json, value) && kind.is_neutral(value)) return Done{};
+    if (is_of(plain_type(kind.json), value) && kind.is_neutral(value)) return Done{};
     return invalid(name, name + " is not supported: leave it out");
   }
   Result<Done> operator()(const Hint& kind) const {
-    if (!is_of(kind.json, value)) return invalid(name, name + " must be " + with_article(kind.json));
+    if (!is_of(plain_type(kind.json), value))
+      return invalid(name, name + " must be " + with_article(plain_type(kind.json)));
     if (kind.is_neutral == nullptr || !kind.is_neutral(value)) leave_out(request, name);
     return Done{};
   }
@@ -244,15 +246,15 @@ std::string range_text(const Field& field, const RequestLimits& limits) {
   return std::visit(Words{limits}, field.kind);
 }
 
-std::string json_type(const Field& field) {
+std::string_view json_type(const Field& field) {
   struct Name {
-    std::string operator()(const Flag&) const { return "boolean"; }
-    std::string operator()(const Integer&) const { return "integer"; }
-    std::string operator()(const Number&) const { return "number"; }
-    std::string operator()(const Text&) const { return "string"; }
-    std::string operator()(const Shaped& kind) const { return kind.json; }
-    std::string operator()(const Neutral& kind) const { return kind.json; }
-    std::string operator()(const Hint& kind) const { return kind.json; }
+    std::string_view operator()(const Flag&) const { return "boolean"; }
+    std::string_view operator()(const Integer&) const { return "integer"; }
+    std::string_view operator()(const Number&) const { return "number"; }
+    std::string_view operator()(const Text&) const { return "string"; }
+    std::string_view operator()(const Shaped& kind) const { return kind.json; }
+    std::string_view operator()(const Neutral& kind) const { return kind.json; }
+    std::string_view operator()(const Hint& kind) const { return kind.json; }
   };
   return std::visit(Name{}, field.kind);
 }

@@ -168,7 +168,8 @@ Result<Done> Generation::submit(const http::IoHandle& io_handle) {
   }
   emitted_.resize(choices_.size());
   if (Result<Done> taken = take_places(submissions); !taken) return taken.error();
-  tracked_.enter(facts_.id);  // before it runs, so that it can be cancelled at any time
+  // Before it runs, so that it can be cancelled at any time.
+  tracked_.enter(facts_.id, {request().model, request().stream, tally().prompt_tokens, prompts_.size()});
   Result<Done> admitted = services_.queue.admit(submissions);
   if (admitted) return admitted;
   tracked_.withdraw();
@@ -201,7 +202,7 @@ void Generation::count() const {
 }
 
 void Generation::settle_reservation() {
-  const http::Tally used = tally();
+  const Tally used = tally();
   std::uint64_t tokens_run = used.completion_tokens;
   if (request().use_beam_search) {  // each hypothesis counts as long as the longest one returned
     tokens_run = 0;
@@ -316,8 +317,8 @@ std::vector<std::size_t> Generation::answered() const {
   return all;
 }
 
-http::Tally Generation::tally() const {
-  http::Tally tally;
+Generation::Tally Generation::tally() const {
+  Tally tally;
   for (const PromptRun& prompt : prompts_) tally.prompt_tokens += prompt.num_tokens;
   for (const Choice& choice : choices_) tally.completion_tokens += choice.num_tokens();
   return tally;

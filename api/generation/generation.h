@@ -44,14 +44,19 @@ class Generation final : public http::Answer {
   http::Taken take() override;
   std::string events() override;
   bool finished() const override { return finished_; }
-  bool failed() const override { return failure_.has_value(); }
+  const Error* failure() const override { return failure_ ? &*failure_ : nullptr; }
   http::Response whole() override;
   std::size_t whole_size() const override;
   bool has_more() const override { return !writing_.done(); }
   std::string more() override;
   void fail(Error error) override;
-  http::Tally tally() const override;
   std::optional<tracing::Generated> generated() const override;
+
+  struct Tally {
+    std::uint64_t prompt_tokens = 0;
+    std::uint64_t completion_tokens = 0;
+  };
+  Tally tally() const;  // so far
 
  private:
   // Sizes in the units of http::kSliceSize: an event has this size besides its tokens, and text without tokens one unit

@@ -119,7 +119,7 @@ ChoiceDelta Generation::delta_of(std::size_t choice, std::size_t index) const {
 }
 
 Usage Generation::usage() const {
-  const http::Tally used = tally();
+  const Tally used = tally();
   return {used.prompt_tokens, used.completion_tokens, cached_tokens()};
 }
 

@@ -40,7 +40,6 @@ class Server::State {
                  config_.uds.empty() && is_loopback(config_.host)},
         admins_{Surface::kAdmin, kAdminConnections, kAdminStreams, nullptr, is_loopback(config_.admin_host)} {
     CHECK_GE(config_.io_threads, 1u);
-    CHECK(!services_.model_names.empty());
     for (std::uint32_t i = 0; i < config_.io_threads; ++i) threads_.push_back(make_thread(clients_));
     listener_ =
         std::make_unique<Listener>(threads_, Place{config_.host, config_.port, "--host", "--port", config_.uds});

@@ -17,6 +17,7 @@
 #include "api/http/transport/listening_socket.h"
 #include "api/http/transport/tls_context.h"
 #include "api/services/services.h"
+#include "api/tracing/request_log.h"
 #include "core/base/clock.h"
 
 namespace quire::api::http {
@@ -51,6 +52,7 @@ struct ServerConfig {
   std::uint32_t max_streams = 32768;      // open token streams per io thread; one more is answered 429
   Duration drain_timeout = std::chrono::seconds(30);
   CorsRules cors{};  // main port only
+  tracing::LogRequests log_requests = tracing::LogRequests::kAll;
   ConnectionLimits limits;
 };
 

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "api/routes/router.h"
+#include "api/tracing/request_log.h"
 #include "api/tracing/tracer.h"
 #include "api/wire/errors.h"
 #include "api/wire/response_head.h"
@@ -27,22 +28,12 @@ namespace {
 
 constexpr auto kToken = asio::as_tuple(asio::use_awaitable);
 constexpr int kSendBufferBytes = 128 * 1024;  // of the kernel: bounds the unread data of a client that stops reading
-constexpr std::string_view kProbe = "HTTP/1.1 ";  // the first bytes of every response
 
 std::int64_t unix_ns() {
   const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::nanoseconds>(since_1970).count();
 }
 double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
-// Returns a chunk. A function, because g++ 12 copies a braced temporary inside a co_await expression bytewise and
-// destroys it twice: an object that owns memory must be returned by a function or named before the co_await.
-std::string chunk_of(std::string_view part, bool last) {
-  std::string chunk;
-  append_chunk(chunk, part);
-  if (last) chunk += kLastChunk;
-  return chunk;
-}
-
 Error no_room() {
   return {Code::kUnavailable,
           "the memory for answers is used up by answers that clients have not read; try again later", "", 5};
@@ -85,7 +76,7 @@ void Session::start() {
   asio::co_spawn(*io_.context, run(), [self = shared_from_this()](const std::exception_ptr& failure) {
     if (failure) {
       self->io_.services.metrics.internal_errors.add();
-      log_error("connection_failed", "id={}", log_safe(self->exchange_.id));
+      log_error("connection_failed", {{"id", log_safe(self->exchange_.id)}});
     }
     self->closed_ = true;
     self->deadline_timer_.cancel();
@@ -149,7 +140,7 @@ Session::Task<bool> Session::respond() {
     again = co_await reply();
   } catch (const std::exception& failure) {  // mostly bad_alloc
     io_.services.metrics.internal_errors.add();
-    log_error("request_failed", "id={} {}", log_safe(exchange_.id), log_safe(failure.what()));
+    log_error("request_failed", {{"id", log_safe(exchange_.id)}, {"message", log_safe(failure.what())}});
     failed = true;
   }
   body_share_.give_back();
@@ -284,31 +275,6 @@ Session::Task<bool> Session::collect(Answer& answer) {
   co_return co_await send(std::move(response), &answer);
 }
 
-// Sends a long answer, which is never in memory as a whole: the next part is made when the client has taken the last.
-Session::Task<bool> Session::send_in_parts(Response response, Answer& answer) {
-  const bool again = keeps_alive() && exchange_.http_1_1;
-  for (Field& field : answer.fields()) response.fields.push_back(std::move(field));
-  std::string head = response_head(response, head_facts(again, std::nullopt));
-  if (probe_sent_) head.erase(0, kProbe.size());
-  probe_sent_ = false;
-  note_status(response.status);
-  std::string part = std::move(response.body);
-  const std::function<void()> write_next = [&answer, &part] { part = answer.more(); };
-  for (bool first = true;; first = false) {
-    if (!first) co_await write_aside(kSliceSize, write_next);
-    const std::string body = exchange_.http_1_1 ? chunk_of(part, !answer.has_more()) : std::exchange(part, {});
-    const bool written = gone_ || cut_ ? false : co_await write(head, body);
-    head.clear();
-    if (!written) {
-      gone_ = true;
-      co_return false;
-    }
-    if (!answer.has_more()) break;
-  }
-  note_done(response.status, &answer);
-  co_return again;
-}
-
 Session::Task<bool> Session::stream(Answer& answer) {
   const ConnectionLimits& limits = io_.config.limits;
   const bool again = keeps_alive();
@@ -393,6 +359,7 @@ Session::Task<bool> Session::send(Response response, const Answer* answer) {
   if (probe_sent_) head_view.remove_prefix(kProbe.size());
   const std::string_view body = exchange_.method == "HEAD" ? std::string_view() : std::string_view(response.body);
   note_status(response.status);
+  const std::optional<ReportedError> error = std::move(response.error);
   const bool written = co_await write(head_view, body);
   drop(std::move(response.body));
   probe_sent_ = false;
@@ -400,7 +367,7 @@ Session::Task<bool> Session::send(Response response, const Answer* answer) {
     gone_ = true;
     co_return false;
   }
-  if (!is_probe(exchange_.path)) note_done(response.status, answer);
+  if (!is_probe(exchange_.path)) note_done(response.status, answer, error);
   co_return again;
 }
 
@@ -414,22 +381,31 @@ Session::Task<bool> Session::write(std::string_view first, std::string_view seco
   co_return !error;
 }
 
-void Session::note_done(int status, const Answer* answer) const {
-  const Tally tally = answer != nullptr ? answer->tally() : Tally{};
-  const auto since_arrival = [this](TimePoint then) {  // milliseconds; 0 if either time is unset
-    const bool known = exchange_.arrival != TimePoint{} && then != TimePoint{};
-    return known ? std::chrono::duration<double, std::milli>(then - exchange_.arrival).count() : 0.0;
-  };
-  log_info("request",
-           "id={} method={} path={} status={} prompt_tokens={} completion_tokens={} first_ms={:.1f} ms={:.1f} "
-           "trace_id={} labels={}",
-           exchange_.id, log_safe(exchange_.method), log_safe(exchange_.path), status, tally.prompt_tokens,
-           tally.completion_tokens, since_arrival(exchange_.first_write), since_arrival(now()),
-           exchange_.trace.trace_id, exchange_.labels);
-  if (exchange_.trace.sampled()) trace(status, answer);
+void Session::note_done(int status, const Answer* answer, const std::optional<ReportedError>& error) const {
+  if (io_.config.log_requests == tracing::LogRequests::kOff && !exchange_.trace.sampled()) return;
+  std::optional<ReportedError> failure = error;
+  if (!failure && answer != nullptr && answer->failed()) failure = reported(*answer->failure());
+  std::optional<tracing::Generated> generated;
+  if (answer != nullptr) generated = answer->generated();
+  const tracing::EndedRequest ended{.id = exchange_.id,
+                                    .method = exchange_.method,
+                                    .path = exchange_.path,
+                                    .status = status,
+                                    .error = failure ? &*failure : nullptr,
+                                    .generated = generated ? &*generated : nullptr,
+                                    .key = exchange_.key,
+                                    .client = connection_.peer(),
+                                    .trace_id = exchange_.trace.trace_id,
+                                    .labels = exchange_.labels,
+                                    .content = exchange_.content,
+                                    .arrival = exchange_.arrival,
+                                    .first_write = exchange_.first_write,
+                                    .end = now()};
+  if (tracing::is_logged(io_.config.log_requests, ended)) log_info("request", tracing::fields_of(ended));
+  if (exchange_.trace.sampled()) trace(status, std::move(generated));
 }
 
-void Session::trace(int status, const Answer* answer) const {
+void Session::trace(int status, std::optional<tracing::Generated> generated) const {
   const TimePoint end = now();
   // Read after `end`: a delay in between moves the span later, so that it does not begin before its parent span.
   const std::int64_t end_ns = unix_ns();
@@ -443,7 +419,7 @@ void Session::trace(int status, const Answer* answer) const {
                             .status = status,
                             .start_ns = end_ns - (end - begin).count(),
                             .end_ns = end_ns,
-                            .generated = answer != nullptr ? answer->generated() : std::nullopt};
+                            .generated = std::move(generated)};
   io_.services.tracer->end(std::move(span));
 }
 

@@ -46,7 +46,9 @@ class Session : public std::enable_shared_from_this<Session> {
     std::string method;
     std::string path;
     std::string id;
-    std::string labels;  // key=value,key=value …, for the log
+    std::string labels;   // key=value,key=value …, for the log
+    std::string key;      // name of its API key; empty: the server has no keys
+    std::string content;  // first bytes of the body, if the log has them
     ErrorShape shape = ErrorShape::kOpenAi;
     bool http_1_1 = true;
     bool keep_alive = false;
@@ -57,6 +59,7 @@ class Session : public std::enable_shared_from_this<Session> {
     tracing::Context trace;
   };
   class WatchScope;
+  static constexpr std::string_view kProbe = "HTTP/1.1 ";  // the first bytes of every response
 
   Task<void> run();
   Task<bool> greet();             // TLS handshake; false: it failed, and a reply is due if refusal_ is set
@@ -105,8 +108,9 @@ class Session : public std::enable_shared_from_this<Session> {
   static TimePoint now() { return std::chrono::steady_clock::now(); }
   void set_deadline(TimePoint deadline);
   void arm_deadline();
-  void note_done(int status, const Answer* answer) const;  // writes the log line and the trace
-  void trace(int status, const Answer* answer) const;
+  // Writes the log line and the trace. error: the one that was answered, unless it is the answer's own.
+  void note_done(int status, const Answer* answer, const std::optional<ReportedError>& error = std::nullopt) const;
+  void trace(int status, std::optional<tracing::Generated> generated) const;
 
   IoThread& io_;
   Connection connection_;

@@ -9,6 +9,7 @@
 #include "api/http/session.h"
 #include "api/routes/router.h"
 #include "api/services/slo_hints.h"
+#include "api/tracing/request_log.h"
 #include "api/tracing/tracer.h"
 #include "api/wire/errors.h"
 #include "api/wire/headers.h"
@@ -91,6 +92,7 @@ Session::Task<bool> Session::read_request() {
   request_.body_comes = has_body;
   early_ = answer_to_browser(*reader_);
   if (!early_) early_ = refusal_of_head(request_, io_.services, io_.serving, io_.entrance.surface);
+  if (request_.caller) exchange_.key = request_.caller->name;
   caller_ = request_.caller ? "key " + request_.caller->name : connection_.peer();
   const bool expects_continue = framing.expects_continue && has_body && buffer_.size() == 0;
   if (early_) {
@@ -107,6 +109,9 @@ Session::Task<bool> Session::read_request() {
     if (!whole) co_return false;
   }
   request_.body = reader_->take_body();
+  if (io_.config.log_requests == tracing::LogRequests::kContent) {
+    exchange_.content = request_.body.substr(0, tracing::EndedRequest::kMaxContentBytes);
+  }
   if (!early_) reader_.reset();  // waiting connections hold no parser
   request_.arrival = exchange_.arrival = now();
   exchange_.first_write = {};

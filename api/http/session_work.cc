@@ -9,6 +9,8 @@
 
 #include "api/http/session.h"
 #include "api/wire/errors.h"
+#include "api/wire/response_head.h"
+#include "api/wire/sse_writer.h"
 #include "api/wire/writing.h"
 
 namespace quire::api::http {
@@ -102,6 +104,31 @@ Session::Task<bool> Session::take_room(concurrent::ByteBudget::Share& room) {
     co_await wait_until(now() + kPause);
   }
   co_return true;
+}
+
+// Sends a long answer, which is never in memory as a whole: the next part is made when the client has taken the last.
+Session::Task<bool> Session::send_in_parts(Response response, Answer& answer) {
+  const bool again = keeps_alive() && exchange_.http_1_1;
+  for (Field& field : answer.fields()) response.fields.push_back(std::move(field));
+  std::string head = response_head(response, head_facts(again, std::nullopt));
+  if (probe_sent_) head.erase(0, kProbe.size());
+  probe_sent_ = false;
+  note_status(response.status);
+  std::string part = std::move(response.body);
+  const std::function<void()> write_next = [&answer, &part] { part = answer.more(); };
+  for (bool first = true;; first = false) {
+    if (!first) co_await write_aside(kSliceSize, write_next);
+    const std::string body = exchange_.http_1_1 ? chunk_of(part, !answer.has_more()) : std::exchange(part, {});
+    const bool written = gone_ || cut_ ? false : co_await write(head, body);
+    head.clear();
+    if (!written) {
+      gone_ = true;
+      co_return false;
+    }
+    if (!answer.has_more()) break;
+  }
+  note_done(response.status, &answer);
+  co_return again;
 }
 
 // Frees a long body on a worker: returning tens of megabytes to the system takes milliseconds.

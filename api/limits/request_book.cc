@@ -1,5 +1,7 @@
 #include "api/limits/request_book.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "core/base/check.h"
@@ -28,22 +30,26 @@ bool may_know(const RequestRecord& record, std::string_view key, const RequestBo
 void RequestBook::enter(std::shared_ptr<RequestRecord> record) {
   std::string id = record->id;
   const std::lock_guard lock(mutex_);
-  pages_.emplace(std::move(id), Page{std::move(record), true});
+  running_.insert(record);
+  pages_.emplace(std::move(id), std::move(record));
 }
 
 void RequestBook::withdraw(const std::shared_ptr<RequestRecord>& record) {
   const std::lock_guard lock(mutex_);
   pages_.erase(page_of(*record));
+  running_.erase(record);
 }
 
 void RequestBook::leave(const std::shared_ptr<RequestRecord>& record) {
   const std::lock_guard lock(mutex_);
   const auto at = page_of(*record);
   CHECK(at != pages_.end());
-  pages_.erase(at);
+  running_.erase(record);
   record->streams.clear();
-  if (max_finished_ == 0) return;
-  pages_.emplace(record->id, Page{record, false});
+  if (max_finished_ == 0) {
+    pages_.erase(at);
+    return;
+  }
   finished_.push_back(record);
   num_timelines_ += record->timelines.size();
   while (finished_.size() > max_finished_) drop_oldest();
@@ -54,24 +60,33 @@ std::optional<RequestBook::Found> RequestBook::find(std::string_view id, std::st
   const std::lock_guard lock(mutex_);
   const auto at = page_of(id, key, asker);
   if (at == pages_.end()) return std::nullopt;
-  return Found{at->second.record, at->second.running};
+  return Found{at->second, running_.contains(at->second)};
 }
 
 bool RequestBook::cancel(std::string_view id, std::string_view key, Asker asker) {
   const std::lock_guard lock(mutex_);
   const auto at = page_of(id, key, asker);
-  if (at == pages_.end() || !at->second.running) return false;
-  at->second.record->cancelled.store(true, std::memory_order_release);
-  for (const std::weak_ptr<bridge::TokenStream>& one : at->second.record->streams) {
+  if (at == pages_.end() || !running_.contains(at->second)) return false;
+  at->second->cancelled.store(true, std::memory_order_release);
+  for (const std::weak_ptr<bridge::TokenStream>& one : at->second->streams) {
     if (const auto stream = one.lock()) stream->cancel();
   }
   return true;
 }
 
+RequestBook::Running RequestBook::running(std::size_t max_records) const {
+  Running out;
+  const std::lock_guard lock(mutex_);
+  const std::size_t num_records = std::min(max_records, running_.size());
+  out.records.assign(running_.begin(), std::next(running_.begin(), static_cast<std::ptrdiff_t>(num_records)));
+  out.left_out = running_.size() - num_records;
+  return out;
+}
+
 RequestBook::Pages::const_iterator RequestBook::page_of(const RequestRecord& record) const {
   const auto [begin, end] = pages_.equal_range(record.id);
   for (auto at = begin; at != end; ++at) {
-    if (at->second.record.get() == &record) return at;
+    if (at->second.get() == &record) return at;
   }
   return pages_.end();
 }
@@ -82,8 +97,8 @@ RequestBook::Pages::const_iterator RequestBook::page_of(std::string_view id, std
   const auto [begin, end] = pages_.equal_range(id);
   auto found = pages_.end();
   for (auto at = begin; at != end; ++at) {
-    if (!may_know(*at->second.record, key, asker)) continue;
-    if (found == pages_.end() || at->second.running) found = at;
+    if (!may_know(*at->second, key, asker)) continue;
+    if (found == pages_.end() || running_.contains(at->second)) found = at;
   }
   return found;
 }

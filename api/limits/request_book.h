@@ -1,9 +1,10 @@
 // The running requests and the most recent finished ones, by id: a client reads the timeline of a request, or cancels
-// it.
-// Shape   a request has an id, which its client may choose and need not be unique, and a key that only its client
-//         knows. On a server with API keys it belongs to one of them: the holder of that key and administrators need no
-//         request key, and nobody else finds it. The last max_finished finished requests are kept, and at most
-//         max_finished * kTimelinesPerRequest timelines of them; the oldest are dropped first.
+// it; an operator lists those that run.
+// Shape   running: from enter() to leave(), so those that wait to be scheduled, too. A request has an id, which its
+//         client may choose and need not be unique, and a key that only its client knows. On a server with API keys it
+//         belongs to one of them: the holder of that key and administrators need no request key, and nobody else finds
+//         it. The last max_finished finished requests are kept, and at most max_finished * kTimelinesPerRequest
+//         timelines of them; the oldest are dropped first.
 // Owner   app; outlives every request entered.
 // Thread  any: a mutex guards it. The engine thread never uses it.
 // Fails   find() and cancel() fail in the same way for a wrong id, a wrong key and a wrong asker; keys are compared in
@@ -18,21 +19,35 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/base/clock.h"
 #include "core/bridge/timeline.h"
 #include "core/bridge/token_stream.h"
 
 namespace quire::api::requests {
 
-// The record of one request. Its maker fills it in before enter() and does not change it afterwards.
+// The record of one request. Its maker fills it in before enter() and does not change it afterwards. It never holds a
+// prompt or an answer.
 struct RequestRecord {
+  // Contents of its body.
+  struct Asked {
+    std::string model{};
+    bool stream = false;
+    std::uint64_t prompt_tokens = 0;  // of all prompts, each counted once
+    std::size_t num_prompts = 1;      // >= 1
+  };
+
   std::string id;
   std::string key;
   std::string owner{};  // name of the API key that it was sent with; empty: the server has no keys
-  std::vector<std::shared_ptr<const bridge::Timeline>> timelines;  // one per sequence, in order
+  std::string path{};   // of its HTTP request
+  TimePoint arrival{};  // as the timelines count from
+  Asked asked{};
+  std::vector<std::shared_ptr<const bridge::Timeline>> timelines;  // one per sequence, those of a prompt together
   std::vector<std::weak_ptr<bridge::TokenStream>> streams;         // of all sequences; cleared by leave()
   std::atomic<bool> cancelled{
       false};  // written by cancel() (release) before it cancels the streams; read by any (acquire)
@@ -64,20 +79,28 @@ class RequestBook {
   bool cancel(std::string_view id, std::string_view key, Asker asker);
   bool cancel(std::string_view id, std::string_view key) { return cancel(id, key, {}); }
 
- private:
-  struct Page {
-    std::shared_ptr<RequestRecord> record;
-    bool running = true;
+  struct Running {
+    std::vector<std::shared_ptr<const RequestRecord>> records;  // oldest first
+    std::size_t left_out = 0;
   };
-  using Pages = std::multimap<std::string, Page, std::less<>>;
+  Running running(std::size_t max_records) const;
+
+ private:
+  using Pages = std::multimap<std::string, std::shared_ptr<RequestRecord>, std::less<>>;
+  struct OlderFirst {
+    bool operator()(const std::shared_ptr<RequestRecord>& a, const std::shared_ptr<RequestRecord>& b) const {
+      return a->arrival != b->arrival ? a->arrival < b->arrival : a < b;
+    }
+  };
 
   Pages::const_iterator page_of(const RequestRecord& record) const;
   Pages::const_iterator page_of(std::string_view id, std::string_view key, const Asker& asker) const;
   void drop_oldest();
 
   const std::size_t max_finished_;
-  mutable std::mutex mutex_;                             // guards everything below
-  Pages pages_;                                          // by id
+  mutable std::mutex mutex_;  // guards everything below
+  Pages pages_;               // by id, running and finished
+  std::set<std::shared_ptr<RequestRecord>, OlderFirst> running_;
   std::deque<std::shared_ptr<RequestRecord>> finished_;  // oldest first
   std::size_t num_timelines_ = 0;                        // of the finished requests
 };

@@ -1,5 +1,7 @@
 #include "api/limits/tracked_request.h"
 
+#include <utility>
+
 #include "api/wire/headers.h"
 #include "api/wire/response_head.h"
 
@@ -10,6 +12,8 @@ std::shared_ptr<requests::RequestRecord> record_of(const http::Request& request)
   auto record = std::make_shared<requests::RequestRecord>();
   record->key = request.key.empty() ? http::random_id() : request.key;
   if (request.caller) record->owner = request.caller->name;
+  record->path = request.path;
+  record->arrival = request.arrival;
   return record;
 }
 
@@ -35,8 +39,9 @@ void TrackedRequest::add_stream(const std::shared_ptr<bridge::TokenStream>& stre
   record_->streams.push_back(stream);
 }
 
-void TrackedRequest::enter(const std::string& id) {
+void TrackedRequest::enter(const std::string& id, RequestRecord::Asked asked) {
   record_->id = id;
+  record_->asked = std::move(asked);
   entered_ = true;
   book_.enter(record_);
 }

@@ -29,7 +29,7 @@ class TrackedRequest {
   void add_stream(const std::shared_ptr<bridge::TokenStream>& stream);
   // Called just before its sequences are admitted: from then on the book finds it by `id`, the answer's id without its
   // prefix.
-  void enter(const std::string& id);
+  void enter(const std::string& id, RequestRecord::Asked asked = {});
   void withdraw();  // its sequences were not admitted
 
   // True if it was cancelled through the book: its sequences end with kCancelled, and its unfinished choices with

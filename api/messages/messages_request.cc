@@ -132,20 +132,20 @@ constexpr auto kOfChat = read_own<ChatRequest, kRead>;
 
 // clang-format off
 constexpr Field kFields[] = {
-    {"messages", kBoth, Shaped{"array", "1 to 4096 messages, see below", kOwn<read_messages>}, "required", "the conversation", "api/messages/conversation_test.cc"},
-    {"system", kBoth, Shaped{"string|array", "a text, or up to 1024 text blocks", kOwn<read_system>}, "none", "the system message, before `messages`", "api/messages/conversation_test.cc"},
-    {"stop_sequences", kMessages, Shaped{"array", "up to 16 texts, 512 bytes in total", read_stop}, "none", "the answer ends before the first of these", "api/messages/messages_request_test.cc"},
-    {"tools", kBoth, Shaped{"array", "up to 128 functions, see below", kOfChat<read_tools>}, "none", "functions that the model may call", "api/messages/messages_request_test.cc"},
-    {"tool_choice", kBoth, Shaped{"object", "`type`: `auto`, `any`, `tool` with a `name`, `none`; `disable_parallel_tool_use`", kOfChat<read_tool_choice>}, "`auto` with tools", "allow, forbid or force calls, or name the tool; limit them to one", "api/messages/messages_request_test.cc"},
-    {"thinking", kBoth, Shaped{"object", "`type`: `enabled`, `disabled`, `adaptive`; `budget_tokens`; `display`: `summarized`, `omitted`", kOfChat<read_thinking>}, "the template's", "sets `enable_thinking` and `thinking` for the template; the budget is not enforced; omitted: thinking is left out of the answer", "api/messages/messages_request_test.cc"},
+    {"messages", kBoth, Shaped{"[MessageParam]", "1 to 4096 messages, see below", kOwn<read_messages>}, "required", "the conversation", "api/messages/conversation_test.cc"},
+    {"system", kBoth, Shaped{"string|[string|SystemBlock]", "a text, or up to 1024 text blocks", kOwn<read_system>}, "none", "the system message, before `messages`", "api/messages/conversation_test.cc"},
+    {"stop_sequences", kMessages, Shaped{"[string]", "up to 16 texts, 512 bytes in total", read_stop}, "none", "the answer ends before the first of these", "api/messages/messages_request_test.cc"},
+    {"tools", kBoth, Shaped{"[ToolParam]", "up to 128 functions, see below", kOfChat<read_tools>}, "none", "functions that the model may call", "api/messages/messages_request_test.cc"},
+    {"tool_choice", kBoth, Shaped{"ToolChoiceParam", "`type`: `auto`, `any`, `tool` with a `name`, `none`; `disable_parallel_tool_use`", kOfChat<read_tool_choice>}, "`auto` with tools", "allow, forbid or force calls, or name the tool; limit them to one", "api/messages/messages_request_test.cc"},
+    {"thinking", kBoth, Shaped{"ThinkingParam", "`type`: `enabled`, `disabled`, `adaptive`; `budget_tokens`; `display`: `summarized`, `omitted`", kOfChat<read_thinking>}, "the template's", "sets `enable_thinking` and `thinking` for the template; the budget is not enforced; omitted: thinking is left out of the answer", "api/messages/messages_request_test.cc"},
     {"output_config", kBoth, Shaped{"object", "`effort`: a `reasoning_effort` of a chat, or `max`; `format`: `json_schema` with a schema", kOfChat<read_output_config>}, "none", "reasoning effort and form of the answer", "api/messages/messages_request_test.cc"},
-    {"output_format", kBoth, Shaped{"object", "`json_schema` with a schema", read_flat_format}, "none", "the earlier name of `output_config.format`", "api/messages/messages_request_test.cc"},
+    {"output_format", kBoth, Shaped{"TextFormat", "`json_schema` with a schema", read_flat_format}, "none", "the earlier name of `output_config.format`", "api/messages/messages_request_test.cc"},
     {"chat_template_kwargs", kBoth, Shaped{"object", "names and values", kOfChat<chat::read_template_kwargs>}, "none", "variables of the chat template", "api/messages/messages_request_test.cc"},
     {"metadata", kBoth, Hint{"object", is_empty}, "none", "of no effect", "api/messages/messages_request_test.cc"},
     {"cache_control", kBoth, Hint{"object", is_any}, "none", "of no effect: every prefix may be cached", "api/messages/messages_request_test.cc"},
     {"service_tier", kMessages, Hint{"string", is_usual_tier}, "auto", "of no effect: there is one tier", "api/messages/messages_request_test.cc"},
     {"container", kMessages, Hint{"string|object"}, "none", "of no effect: this server runs no tools", "api/messages/messages_request_test.cc"},
-    {"mcp_servers", kBoth, Hint{"array", is_empty}, "none", "of no effect: this server runs no tools", "api/messages/messages_request_test.cc"},
+    {"mcp_servers", kBoth, Hint{"[object]", is_empty}, "none", "of no effect: this server runs no tools", "api/messages/messages_request_test.cc"},
     {"context_management", kBoth, Hint{"object", is_empty}, "none", "of no effect: the whole conversation is read", "api/messages/messages_request_test.cc"},
 };
 // clang-format on

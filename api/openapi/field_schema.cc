@@ -5,20 +5,10 @@
 #include <string>
 #include <variant>
 
+#include "api/openapi/type_schema.h"
+
 namespace quire::api {
 namespace {
-
-// "string|array" → ["string","array","null"]: a null field counts as not given.
-void write_types(JsonWriter& json, std::string_view types, bool may_be_null) {
-  json.key("type").begin_array();
-  while (!types.empty()) {
-    const std::size_t bar = std::min(types.find('|'), types.size());
-    json.text(types.substr(0, bar));
-    types.remove_prefix(std::min(bar + 1, types.size()));
-  }
-  if (may_be_null) json.text("null");
-  json.end_array();
-}
 
 // Writes the part of a field's range that JSON Schema can express; the rest is in the description.
 struct Range {
@@ -47,7 +37,7 @@ void write_field(JsonWriter& json, const Field& field, bool required, const Requ
   std::string words = std::string(field.help) + " (" + range + ")";
   if (!required && *field.fallback != '\0') words += "; default: " + std::string(field.fallback);
   json.key(field.name).begin_object();
-  write_types(json, json_type(field), !required);
+  write_type(json, json_type(field), !required);  // a null field counts as not given
   std::visit(Range{json, limits}, field.kind);
   json.key("description").text(words).end_object();
 }

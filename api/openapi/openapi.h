@@ -1,5 +1,5 @@
-// GET /openapi.json: the server's HTTP API as an OpenAPI document. Bodies are described from the field tables that also
-// parse them.
+// GET /openapi.json: the server's HTTP API as an OpenAPI document. Request bodies are described from the
+// field tables that also parse them, answers from the tables in api/openapi/shapes.
 // Thread  any; a pure function of the Services: limits, version, and whether there are API keys.
 // Source  OpenAPI 3.1.0; JSON Schema 2020-12.
 #pragma once

@@ -191,18 +191,18 @@ constexpr auto kOfChat = read_own<ChatRequest, kRead>;
 
 // clang-format off
 constexpr Field kFields[] = {
-    {"input", kResponses, Shaped{"string|array", "a text, or 1 to 4096 items, see below", kOfChat<read_input>}, "required", "the conversation", "api/responses/input_items_test.cc"},
+    {"input", kResponses, Shaped{"string|[InputItem]", "a text, or 1 to 4096 items, see below", kOfChat<read_input>}, "required", "the conversation", "api/responses/input_items_test.cc"},
     {"instructions", kResponses, Shaped{"string", "a text", kOwn<read_instructions>}, "none", "the system message, before `input`", "api/responses/responses_request_test.cc"},
     {"max_output_tokens", kResponses, Integer{1, kInt32, put_max_output_tokens}, "the model's `max_new_tokens`, or the room left in the context", "maximum length of the answer in tokens, reasoning and calls included", "api/responses/responses_request_test.cc"},
-    {"tools", kResponses, Shaped{"array", "up to 128 functions, see below", kOwn<read_tools>}, "none", "functions that the model may call", "api/responses/responses_request_test.cc"},
+    {"tools", kResponses, Shaped{"[FlatTool]", "up to 128 functions, see below", kOwn<read_tools>}, "none", "functions that the model may call", "api/responses/responses_request_test.cc"},
     {"tool_choice", kResponses, Shaped{"string|object", "`none`, `auto`, `required`, or a function", kOwn<read_tool_choice>}, "`auto` with tools", "allow, forbid or force calls, or name the function to call", "api/responses/responses_request_test.cc"},
     {"parallel_tool_calls", kResponses, Shaped{"boolean", "true or false", kOfChat<chat::read_parallel_tool_calls>}, "true", "false: at most one call is returned", "api/responses/responses_formatter_test.cc"},
-    {"text", kResponses, Shaped{"object", "`format`: `{\"type\": \"text\"}`, `json_object`, or `json_schema` with a schema; `verbosity`: of no effect", kOwn<read_text>}, "text", "form of the answer", "api/responses/responses_request_test.cc"},
-    {"reasoning", kResponses, Shaped{"object", "`effort`: `none`, `minimal`, `low`, `medium`, `high`, `xhigh`; `summary`: `auto`, `concise`, `detailed`", kOwn<read_reasoning>}, "the template's", "as `reasoning_effort` of a chat; no summary is made: the reasoning itself is returned", "api/responses/responses_request_test.cc"},
+    {"text", kResponses, Shaped{"TextOptions", "`format`: `{\"type\": \"text\"}`, `json_object`, or `json_schema` with a schema; `verbosity`: of no effect", kOwn<read_text>}, "text", "form of the answer", "api/responses/responses_request_test.cc"},
+    {"reasoning", kResponses, Shaped{"ReasoningOptions", "`effort`: `none`, `minimal`, `low`, `medium`, `high`, `xhigh`; `summary`: `auto`, `concise`, `detailed`", kOwn<read_reasoning>}, "the template's", "as `reasoning_effort` of a chat; no summary is made: the reasoning itself is returned", "api/responses/responses_request_test.cc"},
     {"chat_template_kwargs", kResponses, Shaped{"object", "names and values", kOfChat<chat::read_template_kwargs>}, "none", "variables of the chat template, such as `enable_thinking`", "api/responses/responses_request_test.cc"},
     {"truncation", kResponses, Shaped{"string", "`auto`, `disabled`", kOwn<read_truncation>}, "disabled", "auto: a prompt that is too long is cut to its last tokens", "api/responses/responses_formatter_test.cc"},
-    {"include", kResponses, Shaped{"array", "`message.output_text.logprobs`, and OpenAI's other names", kOwn<read_include>}, "none", "return the log probability of each token of a message's text; other names are of no effect", "wire/test_responses.py"},
-    {"metadata", kResponses, Shaped{"object", "up to 16 texts of 512 bytes, by names of 64 bytes", kOwn<read_metadata>}, "none", "returned in the response", "api/responses/responses_request_test.cc"},
+    {"include", kResponses, Shaped{"[string]", "`message.output_text.logprobs`, and OpenAI's other names", kOwn<read_include>}, "none", "return the log probability of each token of a message's text; other names are of no effect", "wire/test_responses.py"},
+    {"metadata", kResponses, Shaped{"{string}", "up to 16 texts of 512 bytes, by names of 64 bytes", kOwn<read_metadata>}, "none", "returned in the response", "api/responses/responses_request_test.cc"},
     {"user", kResponses, Shaped{"string", "up to 256 bytes", kOwn<read_name<&ResponsesRequest::user>>}, "none", "returned in the response", "api/responses/responses_request_test.cc"},
     {"safety_identifier", kResponses, Shaped{"string", "up to 256 bytes", kOwn<read_name<&ResponsesRequest::safety_identifier>>}, "none", "returned in the response", "api/responses/responses_request_test.cc"},
     {"prompt_cache_key", kResponses, Shaped{"string", "up to 256 bytes", kOwn<read_name<&ResponsesRequest::prompt_cache_key>>}, "none", "returned in the response; prefixes are found by their tokens, and `cache_salt` separates them", "api/responses/responses_request_test.cc"},
@@ -215,7 +215,7 @@ constexpr Field kFields[] = {
     {"conversation", kResponses, Neutral{"object", "null", is_never}, "none", "nothing is stored: send the conversation", "api/responses/responses_request_test.cc"},
     {"prompt", kResponses, Neutral{"object", "null", is_never}, "none", "nothing is stored: send `instructions`", "api/responses/responses_request_test.cc"},
     {"max_tool_calls", kResponses, Hint{"integer"}, "none", "of no effect: it limits tools that the server runs, and this server runs none", "api/responses/responses_request_test.cc"},
-    {"context_management", kResponses, Hint{"array|object", is_empty}, "none", "of no effect: `truncation` cuts prompts that are too long", "api/responses/responses_request_test.cc"},
+    {"context_management", kResponses, Hint{"[object]|object", is_empty}, "none", "of no effect: `truncation` cuts prompts that are too long", "api/responses/responses_request_test.cc"},
     {"moderation", kResponses, Hint{"object"}, "none", "of no effect: nothing is moderated", "api/responses/responses_request_test.cc"},
 };
 // clang-format on

@@ -8,6 +8,7 @@
 
 #include "api/admin/cache_orders.h"
 #include "api/admin/metrics.h"
+#include "api/admin/request_list.h"
 #include "api/admin/request_routes.h"
 #include "api/chat/chat_formatter.h"
 #include "api/chat/render_chat.h"
@@ -31,6 +32,7 @@ namespace {
 
 constexpr std::string_view kModelPrefix = "/v1/models/";
 constexpr std::string_view kRequestPrefix = "/v1/requests/";
+constexpr std::string_view kAdminRequestPrefix = "/admin/requests/";
 constexpr std::string_view kExplain = "/explain";
 constexpr std::string_view kAdminPrefix = "/admin/";
 
@@ -59,6 +61,7 @@ constexpr GetRoute kGets[] = {
     {"/load", [](const Context& c) { return admin::load(c.services); }, true},
     {"/tokenizer_info", [](const Context& c) { return tokenizer_info(c.services); }, false},
     {"/v1/models", [](const Context& c) { return list_models(c.services, c.shape); }, false},
+    {"/admin/requests", [](const Context& c) { return requests::list(c.services, c.now); }, false},
 };
 
 struct PostRoute {
@@ -163,11 +166,28 @@ Result<Done> check_media(const Request& request, bool is_order) {
   return Done{};
 }
 
-// `name` is the part of the path after /v1/requests/.
-Response about_request(std::string_view name, const Request& request, const Services& services) {
-  if (!name.ends_with(kExplain)) return requests::cancel(services, name, request);
-  name.remove_suffix(kExplain.size());
-  return requests::explain(services, name, request);
+// A path about one request: /v1/requests/{id}, /admin/requests/{id}, or one of them with /explain.
+struct RequestPath {
+  std::string_view id;
+  bool of_operator = false;
+  bool explains = false;
+};
+
+std::optional<RequestPath> request_path(std::string_view path) {
+  const bool of_operator = path.starts_with(kAdminRequestPrefix);
+  if (!of_operator && !path.starts_with(kRequestPrefix)) return std::nullopt;
+  path.remove_prefix((of_operator ? kAdminRequestPrefix : kRequestPrefix).size());
+  const bool explains = path.ends_with(kExplain);
+  if (explains) path.remove_suffix(kExplain.size());
+  return RequestPath{path, of_operator, explains};
+}
+
+Response about_request(const RequestPath& path, const Request& request, const Services& services) {
+  if (path.of_operator) {
+    return path.explains ? requests::explain_to_operator(services, path.id)
+                         : requests::cancel_by_operator(services, path.id);
+  }
+  return path.explains ? requests::explain(services, path.id, request) : requests::cancel(services, path.id, request);
 }
 
 // SageMaker sends both GET /ping and POST /ping.
@@ -181,12 +201,12 @@ ErrorShape shape_of(const Request& request) { return http::shape_of(request.path
 // path.
 const char* methods_of(std::string_view path, const Request& request, bool& right) {
   const bool gets = std::ranges::any_of(kGets, [&](const GetRoute& get) { return path == get.path; });
-  const bool asks = path.starts_with(kRequestPrefix) && !path.ends_with(kExplain);
-  if (asks) {
+  const std::optional<RequestPath> named = request_path(path);
+  if (named && !named->explains) {
     right = request.method == "DELETE";
     return "DELETE";
   }
-  if (!gets && !path.starts_with(kModelPrefix) && !path.starts_with(kRequestPrefix)) return nullptr;
+  if (!gets && !path.starts_with(kModelPrefix) && !named) return nullptr;
   right = is_get(request);
   return "GET, HEAD";
 }
@@ -218,8 +238,9 @@ const char* why_elsewhere(std::string_view path, Surface surface) {
   const bool order = path.starts_with(kAdminPrefix);
   if (surface == Surface::kClients && order) return "admin requests are served only on the admin port";
   if (surface == Surface::kAdmin && !order && !is_probe(path)) {
-    return "no such path; the admin port has /live, /ready, /startup, /health, /metrics, /version, /admin/cache/save, "
-           "/admin/cache/load and /admin/cache/clear";
+    return "no such path; the admin port has /live, /ready, /startup, /health, /metrics, /version, /admin/requests, "
+           "/admin/requests/{id}, /admin/requests/{id}/explain, /admin/cache/save, /admin/cache/load and "
+           "/admin/cache/clear";
   }
   return nullptr;
 }
@@ -256,7 +277,9 @@ std::optional<Response> refusal_of_head(Request& request, const Services& servic
   bool right = false;
   if (const char* methods = methods_of(path, request, right)) {
     if (!right) return wrong_method(methods, shape);
-    return std::nullopt;
+    if (!path.starts_with(kAdminPrefix)) return std::nullopt;
+    const Result<Done> own = check_own_page(request);
+    return own ? std::nullopt : std::optional(error_response(own.error()));
   }
   return error_response(
       Error{Code::kNotFound,
@@ -264,8 +287,8 @@ std::optional<Response> refusal_of_head(Request& request, const Services& servic
             "/v1/messages/count_tokens, /v1/embeddings, /v1/models, "
             "/v1/completions/render, /v1/chat/completions/render, /v1/requests/{id}, /v1/requests/{id}/explain, "
             "/tokenize, /detokenize, /openapi.json, /version, "
-            "/live, /ready, /startup, /health, /ping, /load, /metrics, /admin/cache/save, /admin/cache/load and "
-            "/admin/cache/clear",
+            "/live, /ready, /startup, /health, /ping, /load, /metrics, /admin/requests, /admin/requests/{id}, "
+            "/admin/requests/{id}/explain, /admin/cache/save, /admin/cache/load and /admin/cache/clear",
             "", 0},
       shape);
 }
@@ -282,9 +305,7 @@ Reply route(Request request, const Services& services, admin::Serving serving, S
   if (path.starts_with(kModelPrefix)) {
     return show_model(services, path.substr(kModelPrefix.size()), context.shape);
   }
-  if (path.starts_with(kRequestPrefix)) {
-    return about_request(path.substr(kRequestPrefix.size()), request, services);
-  }
+  if (const auto named = request_path(path)) return about_request(*named, request, services);
   const auto at = std::ranges::find(kPostRoutes, path, &PostRoute::path);
   return at->start(services, std::move(request));
 }
@@ -307,12 +328,15 @@ std::string_view route_of(std::string_view path) {
     if (path == one.path) return one.path;
   }
   if (path.starts_with(kModelPrefix)) return "/v1/models/{model}";
-  if (!path.starts_with(kRequestPrefix)) return {};
-  return path.ends_with(kExplain) ? "/v1/requests/{id}/explain" : "/v1/requests/{id}";
+  const std::optional<RequestPath> named = request_path(path);
+  if (!named) return {};
+  if (named->of_operator) return named->explains ? "/admin/requests/{id}/explain" : "/admin/requests/{id}";
+  return named->explains ? "/v1/requests/{id}/explain" : "/v1/requests/{id}";
 }
 
 std::vector<std::string> routes() {
-  std::vector<std::string> all = {"/v1/models/{model}", "/v1/requests/{id}", "/v1/requests/{id}/explain"};
+  std::vector<std::string> all = {"/v1/models/{model}", "/v1/requests/{id}", "/v1/requests/{id}/explain",
+                                  "/admin/requests/{id}", "/admin/requests/{id}/explain"};
   for (const GetRoute& get : kGets) {
     if (!get.probe) all.emplace_back(get.path);
   }

@@ -38,10 +38,9 @@ class WorkerAnswer final : public Answer {
   Taken take() override { return {}; }
   std::string events() override { return {}; }
   bool finished() const override { return true; }
-  bool failed() const override { return false; }
+  const Error* failure() const override { return nullptr; }
   Response whole() override { return {}; }  // never called, because admit() returns the response
   void fail(Error) override {}
-  Tally tally() const override { return {}; }
 
  private:
   const Services& services_;

@@ -15,6 +15,7 @@
 #include "api/limits/request_book.h"
 #include "api/services/chat_model.h"
 #include "api/services/grammars.h"
+#include "api/services/model_names.h"
 #include "api/tracing/tracer.h"
 #include "api/wire/workers.h"
 #include "core/base/ids.h"
@@ -65,11 +66,11 @@ struct Services {
   observe::Metrics& metrics;
 
   std::shared_ptr<const text::Tokenizer> tokenizer;
-  std::vector<std::string> model_names;  // served names, at least one; the first is used for requests without one
-  std::int64_t created = 0;              // unix seconds: when the server started
-  std::uint32_t max_model_len = 0;       // tokens of prompt and answer together
-  std::uint32_t logits_width = 0;        // token ids are in [0, logits_width)
-  std::uint32_t hidden_size = 0;         // dimensions of an embedding
+  ModelNames model_names;
+  std::int64_t created = 0;         // unix seconds: when the server started
+  std::uint32_t max_model_len = 0;  // tokens of prompt and answer together
+  std::uint32_t logits_width = 0;   // token ids are in [0, logits_width)
+  std::uint32_t hidden_size = 0;    // dimensions of an embedding
   std::uint32_t max_num_seqs = 64;  // sequences that run at the same time, and so the largest width of a beam search
   bool first_come = true;           // policy fcfs: waiting sequences are admitted before later ones
   std::uint32_t model_window = 0;   // the model's widest sliding window, in positions; 0: it has none

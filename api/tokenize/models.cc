@@ -2,7 +2,6 @@
 
 #include <time.h>
 
-#include <algorithm>
 #include <string>
 
 #include "api/json/response_writer.h"
@@ -46,11 +45,11 @@ http::Response list_models(const Services& services, ErrorShape shape) {
   json.begin_object();
   if (!anthropics) json.key("object").text("list");
   json.key("data").begin_array();
-  for (const std::string& name : services.model_names) write_model(json, services, name, shape);
+  for (const std::string& name : services.model_names.listed()) write_model(json, services, name, shape);
   json.end_array();
   if (anthropics) {
     json.key("has_more").boolean(false).key("first_id").text(services.model_names.front());
-    json.key("last_id").text(services.model_names.back());
+    json.key("last_id").text(services.model_names.listed().back());
   }
   json.end_object();
   return response;
@@ -58,7 +57,7 @@ http::Response list_models(const Services& services, ErrorShape shape) {
 
 http::Response show_model(const Services& services, std::string_view encoded_name, ErrorShape shape) {
   const std::string name = http::percent_decoded(encoded_name);
-  if (std::find(services.model_names.begin(), services.model_names.end(), name) == services.model_names.end()) {
+  if (!services.model_names.accepts(name)) {
     return error_response(
         Error{Code::kNotFound, "model_not_found: this model is not served; GET /v1/models lists the served models",
               "model", 0},

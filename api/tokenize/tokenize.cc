@@ -62,20 +62,20 @@ Result<Done> read_tokens(const std::string& name, element value, const Services&
 constexpr Field kTokenizeFields[] = {
     {"model", kTokenize, Shaped{"string", "a served name", read_model}, "the first served name", "model whose tokenizer is used; a name that is not served gets 404", "wire/test_tokenize.py"},
     {"prompt", kTokenize, Shaped{"string", "up to 1048576 bytes", read_own<TokenizeRequest, read_text>}, "required without `messages`", "the text", "wire/test_tokenize.py"},
-    {"messages", kTokenize, Shaped{"array", "messages as in /v1/chat/completions", leave_to_chat}, "required without `prompt`", "the conversation", "wire/test_tokenize.py"},
+    {"messages", kTokenize, Shaped{"[ChatMessage]", "messages as in /v1/chat/completions", leave_to_chat}, "required without `prompt`", "the conversation", "wire/test_tokenize.py"},
     {"add_special_tokens", kTokenize, Flag{&GenerationRequest::add_special_tokens}, "prompt: true; messages: false", "add the tokenizer's special tokens, such as BOS", "wire/test_tokenize.py"},
     {"add_generation_prompt", kTokenize, Shaped{"boolean", "true or false", leave_to_chat}, "true", "with `messages`: as in /v1/chat/completions", "api/tokenize/tokenize_test.cc"},
     {"continue_final_message", kTokenize, Shaped{"boolean", "true or false", leave_to_chat}, "false", "with `messages`: as in /v1/chat/completions", "api/tokenize/tokenize_test.cc"},
     {"chat_template_kwargs", kTokenize, Shaped{"object", "names and values", leave_to_chat}, "none", "with `messages`: as in /v1/chat/completions", "api/tokenize/tokenize_test.cc"},
-    {"tools", kTokenize, Shaped{"array", "functions", leave_to_chat}, "none", "with `messages`: as in /v1/chat/completions", "api/tokenize/tokenize_test.cc"},
+    {"tools", kTokenize, Shaped{"[Tool]", "functions", leave_to_chat}, "none", "with `messages`: as in /v1/chat/completions", "api/tokenize/tokenize_test.cc"},
     {"tool_choice", kTokenize, Shaped{"string|object", "`none`, `auto`, `required`, or a function", leave_to_chat}, "`auto` with tools", "with `messages`: as in /v1/chat/completions", "api/tokenize/tokenize_test.cc"},
-    {"documents", kTokenize, Shaped{"array", "objects", leave_to_chat}, "none", "with `messages`: as in /v1/chat/completions", "api/tokenize/tokenize_test.cc"},
+    {"documents", kTokenize, Shaped{"[object]", "objects", leave_to_chat}, "none", "with `messages`: as in /v1/chat/completions", "api/tokenize/tokenize_test.cc"},
     {"reasoning_effort", kTokenize, Shaped{"string", "`none`, `minimal`, `low`, `medium`, `high`, `xhigh`", leave_to_chat}, "the template's", "with `messages`: as in /v1/chat/completions", "api/tokenize/tokenize_test.cc"},
     {"return_token_strs", kTokenize, Shaped{"boolean", "true or false", read_own<TokenizeRequest, read_return_token_strs>}, "false", "return each token's spelling in the vocabulary", "wire/test_tokenize.py"},
 };
 constexpr Field kDetokenizeFields[] = {
     {"model", kDetokenize, Shaped{"string", "a served name", read_model}, "the first served name", "model whose tokenizer is used; a name that is not served gets 404", "wire/test_tokenize.py"},
-    {"tokens", kDetokenize, Shaped{"array", "up to 262144 token ids", read_own<DetokenizeRequest, read_tokens>}, "required", "the token ids", "wire/test_tokenize.py"},
+    {"tokens", kDetokenize, Shaped{"[integer]", "up to 262144 token ids", read_own<DetokenizeRequest, read_tokens>}, "required", "the token ids", "wire/test_tokenize.py"},
 };
 // clang-format on
 

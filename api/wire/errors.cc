@@ -108,6 +108,10 @@ int status_of(Code code) { return row_of(code).status; }
 const char* type_of(Code code) { return row_of(code).type; }
 int status_of(http::Fault fault) { return row_of(fault).status; }
 
+http::ReportedError reported(const Error& error) {
+  return {error.reason != nullptr ? error.reason : type_of(error.code), error.message, error.param};
+}
+
 std::string error_json(const Error& error, ErrorShape shape) {
   return json_of(row_of(error.code), error.message, error.param, error.reason, shape);
 }
@@ -116,6 +120,7 @@ http::Response error_response(const Error& error, ErrorShape shape) {
   http::Response response;
   response.status = status_of(error.code);
   response.body = error_json(error, shape);
+  response.error = reported(error);
   if (error.code == Code::kQueueFull || error.code == Code::kUnavailable || error.code == Code::kOutOfBlocks) {
     response.fields.push_back({http::kRetryAfterHeader, std::to_string(std::max(1, error.retry_after_s))});
   }
@@ -127,6 +132,7 @@ http::Response error_response(const http::Refusal& refusal, ErrorShape shape) {
   http::Response response;
   response.status = status_of(refusal.fault);
   response.body = json_of(row_of(refusal.fault), refusal.message, {}, nullptr, shape);
+  response.error = http::ReportedError{row_of(refusal.fault).type, refusal.message, {}};
   return response;
 }
 

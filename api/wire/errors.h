@@ -21,6 +21,8 @@ int status_of(Code code);
 const char* type_of(Code code);  // in OpenAI's shape
 int status_of(http::Fault fault);
 
+http::ReportedError reported(const Error& error);
+
 enum class ErrorShape : std::uint8_t { kOpenAi, kAnthropic };
 
 std::string error_json(const Error& error, ErrorShape shape = ErrorShape::kOpenAi);

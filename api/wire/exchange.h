@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -52,16 +53,19 @@ struct Request {
   bool has_body() const { return body_comes || !body.empty(); }
 };
 
+// An error that was answered, for the log.
+struct ReportedError {
+  std::string_view type;  // a literal: invalid_request_error, context_length_exceeded, …
+  std::string message;
+  std::string param;  // the field at fault; empty if there is none
+};
+
 struct Response {
   int status = kStatusOk;
   std::string content_type = "application/json";
   std::vector<Field> fields;
   std::string body;
-};
-
-struct Tally {
-  std::uint64_t prompt_tokens = 0;
-  std::uint64_t completion_tokens = 0;
+  std::optional<ReportedError> error{};  // that the body is about
 };
 
 // The functions of its io thread that an Answer uses.
@@ -108,8 +112,9 @@ class Answer {
   virtual Taken take() = 0;          // takes pending events of the engine
   // The server-sent events of everything taken since the last call; empty unless streams().
   virtual std::string events() = 0;
-  virtual bool finished() const = 0;                    // no more events will come
-  virtual bool failed() const = 0;                      // finished with an error, which whole() returns
+  virtual bool finished() const = 0;         // no more events will come
+  virtual const Error* failure() const = 0;  // if it finished with an error, which whole() returns
+  bool failed() const { return failure() != nullptr; }
   virtual Response whole() = 0;                         // once finished and if no event was sent
   virtual std::size_t whole_size() const { return 0; }  // approximate size of whole(), in the units of kSliceSize
   // True: events() or whole() returned only a part, and more() returns the next. Until it is false the session calls
@@ -117,8 +122,7 @@ class Answer {
   virtual bool has_more() const { return false; }
   virtual std::string more() { return {}; }
   virtual void fail(Error error) = 0;  // ends it early with an error of the server, which the next events() write
-  virtual Tally tally() const = 0;
-  virtual std::optional<tracing::Generated> generated() const { return std::nullopt; }  // for its span, at the end
+  virtual std::optional<tracing::Generated> generated() const { return std::nullopt; }  // for log and span, at the end
 };
 
 using Reply = std::variant<Response, std::unique_ptr<Answer>>;

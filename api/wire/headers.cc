@@ -20,12 +20,16 @@ constexpr Header kRequestHeaders[] = {
      .paths = kEveryPath,
      .help = "trace context of the request (W3C Trace Context); an invalid value is ignored"},
     {.name = kTraceStateHeader, .paths = kEveryPath, .help = "passed on with traceparent, at most 512 bytes"},
+    {.name = kAnthropicVersionHeader,
+     .paths = kModels,
+     .help = "if it is there, the answer has Anthropic's shape; its value does not matter"},
 };
 
 constexpr AnswerHeader kAnswerHeaders[] = {
     {{.name = kRequestIdHeader, .paths = kEveryPath, .help = "id of the request: the one it sent, or 128 random bits"},
      true,
      true},
+    {{.name = kAnthropicIdHeader, .paths = kAnthropicForm, .help = "the same, in Anthropic's shape only"}, true, true},
     {{.name = kRequestKeyHeader,
       .paths = kGenerating,
       .help = "key of the request: the one it sent, or 128 random bits; only if it has entered the waiting line"},

@@ -31,9 +31,11 @@ inline constexpr std::uint32_t kMaxRequestKeyBytes = 128;
 // The paths on which a header has a meaning.
 enum Paths : std::uint8_t {
   kEveryPath = 1,
-  kGenerating = 2,     // paths whose requests enter the admission queue
-  kNamedRequests = 4,  // /v1/requests/{id}
-  kPosts = 8,          // paths whose requests have a body
+  kGenerating = 2,      // paths whose requests enter the admission queue
+  kNamedRequests = 4,   // /v1/requests/{id}
+  kPosts = 8,           // paths whose requests have a body
+  kModels = 16,         // /v1/models and below
+  kAnthropicForm = 32,  // paths whose answers may have Anthropic's shape
 };
 
 struct Header {

@@ -30,10 +30,10 @@ struct Context {
 struct Generated {
   static constexpr std::size_t kMaxPreemptions = 16;
 
-  std::string model;
-  std::string id;  // the answer's id without its prefix
+  std::string model{};
+  std::string id{};  // the answer's id without its prefix
   std::uint32_t n = 1;
-  std::optional<std::uint32_t> max_tokens;
+  std::optional<std::uint32_t> max_tokens{};
   float temperature = 1.0f;
   float top_p = 1.0f;
   std::int32_t top_k = 0;

@@ -34,4 +34,13 @@ inline void append_chunk(std::string& out, std::string_view data) {
   out.append(size, end.ptr).append("\r\n").append(data).append("\r\n");
 }
 
+// Returns a chunk. A function, because g++ 12 copies a braced temporary inside a co_await expression bytewise and
+// destroys it twice: an object that owns memory must be returned by a function or named before the co_await.
+inline std::string chunk_of(std::string_view part, bool last) {
+  std::string chunk;
+  append_chunk(chunk, part);
+  if (last) chunk += kLastChunk;
+  return chunk;
+}
+
 }  // namespace quire::api::http

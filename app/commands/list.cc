@@ -116,10 +116,22 @@ void print_table(const std::vector<Row>& rows) {
   }
 }
 
+void print_names(const hub::Settings& settings) {
+  std::string last;
+  for (const hub::CachedRevision& revision : hub::cached_revisions(settings.cache)) {
+    if (revision.repo != last) fmt::print("{}\n", revision.repo);
+    last = revision.repo;
+  }
+}
+
 }  // namespace
 
 int list(const Config& config, const ListOptions& options) {
   const hub::Settings settings = hub_settings(config);
+  if (options.names) {
+    print_names(settings);
+    return 0;
+  }
   std::vector<Row> rows;
   for (hub::CachedRevision& revision : hub::cached_revisions(settings.cache))
     rows.push_back(row_of(settings, std::move(revision)));

@@ -20,13 +20,16 @@ namespace quire::app {
 namespace {
 
 void print_model(const ReadModel& read) {
-  fmt::print("quire {}: a plan only: no weights are packed, no port is opened\n", kVersion);
-  fmt::print("{}: {}, {:.1f} M parameters\n", read.source.names.front(), read.config.architecture,
+  fmt::print("{}: a plan only: no weights are packed, no port is opened\n", version_text());
+  fmt::print("{}: {}, {:.1f} M parameters\n", read.source.name, read.config.architecture,
              static_cast<double>(read.num_parameters) * 1e-6);
   if (read.device->num_ranks() > 1) {
     fmt::print("tensor parallel: {} devices; all sizes below are per device\n", read.device->num_ranks());
   }
   fmt::print("weights: {} as stored, {} packed\n", bytes_text(read.weight_bytes), bytes_text(read.packed_bytes));
+  if (const std::string experts = experts_text(read.config); !experts.empty()) {
+    fmt::print("experts of a token: {}; {} of the packed weights are active\n", experts, bytes_text(read.step_bytes));
+  }
   const auto free = read.device->free_bytes();
   fmt::print("memory free now: {}\n", free ? bytes_text(*free) : "unknown");
 }

@@ -34,9 +34,13 @@
 #include "app/drafting/draft_settings.h"
 #include "app/hub/local_models.h"
 #include "app/instance/instance.h"
+#include "app/instance/throughput_log.h"
 #include "app/kv_events/publisher.h"
 #include "app/model/chat_templates.h"
+#include "app/model/embedded_model.h"
 #include "app/model/engine_settings.h"
+#include "app/model/machine.h"
+#include "app/process/open_files.h"
 #include "app/process/signals.h"
 #include "app/tracing/tracing.h"
 #include "core/base/log.h"
@@ -49,12 +53,11 @@ namespace {
 
 // Raises the limit of open files as far as the system allows, with a warning if --max-connections needs more.
 void raise_file_limit(const Config& config) {
-  constexpr rlim_t kOwnFiles = 128;  // listeners, the admin port's connections, wake-ups, logs, mapped shards
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   limit.rlim_cur = limit.rlim_max;
   setrlimit(RLIMIT_NOFILE, &limit);
-  if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < config.max_connections + kOwnFiles) {
+  if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < files_for(config)) {
     log_warn("few_files", "open files are limited to {}: raise `ulimit -n` for --max-connections {}", limit.rlim_cur,
              config.max_connections);
   }
@@ -69,6 +72,27 @@ void check_cache_dir(const std::string& path) {
                       : access(path.c_str(), R_OK | W_OK | X_OK) != 0 ? "this process may not read and write there"
                                                                       : nullptr;
   if (wrong != nullptr) throw StartError(fmt::format("--cache-dir {}: {}", path, wrong));
+}
+
+bool is_loopback(const std::string& host) { return host == "localhost" || host == "::1" || host.starts_with("127."); }
+
+// Settings that work, and that an operator may regret.
+void warn_of_risks(const Config& config) {
+  const bool has_keys = !config.api_key_file.empty() || !config.api_key.empty();
+  if (config.uds.empty() && !has_keys && !is_loopback(config.host)) {
+    log_warn("no_api_keys",
+             "--host {}: whoever reaches the port may use the model and /admin; set --api-key-file, or "
+             "--host 127.0.0.1",
+             log_safe(config.host));
+  }
+  if (config.log_requests == "content") {
+    log_warn("prompts_are_logged", "--log-requests content: the log has the beginning of each request's body");
+  }
+  const std::uint32_t cpus = usable_cpus();
+  if (config.threads && *config.threads > cpus) {
+    log_warn("more_threads_than_cpus", "--threads {}: this process may use {} CPUs; more threads are slower",
+             *config.threads, cpus);
+  }
 }
 
 Result<std::shared_ptr<const api::http::TlsContext>> read_tls(const Config& config) {
@@ -87,7 +111,7 @@ void renew_tls(const Config& config, api::http::Server& server) {
   if (!loaded)
     return log_error("tls_not_renewed", "the previous certificate stays in use: {}", log_safe(loaded.error().message));
   server.renew_tls(*loaded);
-  log_info("tls_renewed", "expires={}", (*loaded)->expiry());
+  log_info("tls_renewed", {{"expires", (*loaded)->expiry()}});
 }
 
 // Items of a list: comma-separated words, or vLLM's JSON list, which was split at its commas.
@@ -111,6 +135,11 @@ api::http::CorsRules cors_rules(const Config& config) {
   return rules;
 }
 
+api::tracing::LogRequests log_requests_of(std::string_view name) {
+  using enum api::tracing::LogRequests;
+  return name == "off" ? kOff : name == "errors" ? kErrors : name == "all" ? kAll : kContent;
+}
+
 api::http::ServerConfig server_config(const Config& config) {
   api::http::ServerConfig server;
   server.host = config.host;
@@ -123,6 +152,7 @@ api::http::ServerConfig server_config(const Config& config) {
   server.max_connections = config.max_connections;
   server.drain_timeout = config.drain_timeout;
   server.cors = cors_rules(config);
+  server.log_requests = log_requests_of(config.log_requests);
   server.limits.body_bytes = config.body_limit.value;
   server.limits.head_timeout = config.header_timeout;
   server.limits.body_timeout = config.body_timeout;
@@ -230,8 +260,9 @@ std::unique_ptr<KvEventPublisher> publish_kv_events(const Config& config, Instan
   facts.medium = medium_of(instance.numeric_mode());
   auto publisher = std::make_unique<KvEventPublisher>(events, std::move(facts),
                                                       instance.feed_cache(events.max_queue_size), instance.metrics());
-  log_info("kv_events", "endpoint={} replay_endpoint={} topic={}", publisher->endpoint(), publisher->replay_endpoint(),
-           log_safe(*events.topic));
+  log_info("kv_events", {{"endpoint", publisher->endpoint()},
+                         {"replay_endpoint", publisher->replay_endpoint()},
+                         {"topic", log_safe(*events.topic)}});
   return publisher;
 }
 
@@ -265,7 +296,7 @@ std::optional<Config> with_snapshots(const Config& config, Signals& signals, api
   try {
     out = with_local_models(config, stop.token(), [&](double fraction) { waiting_room.show("downloading", fraction); });
   } catch (const hub::PullStopped&) {
-    log_warn("ended_by_signal", "signal={} the next start goes on with the download", stop.signal());
+    log_warn("ended_by_signal", "signal {}: the next start goes on with the download", stop.signal());
   }
   signal = stop.signal();
   if (signal != 0) out.reset();
@@ -280,7 +311,7 @@ std::string url_of(std::string_view scheme, const std::string& host, std::uint16
 }
 
 void say_ready(const Config& config, const Instance& instance, const api::http::Server& server, bool needs_key,
-               Duration took) {
+               bool chats, Duration took) {
   const std::string_view scheme = config.tls_cert.empty() ? "http" : "https";
   const std::string url = url_of(scheme, config.host, server.port());
   // curl's arguments for the URL without a path.
@@ -293,11 +324,12 @@ void say_ready(const Config& config, const Instance& instance, const api::http::
   if (config.admin_port) {
     say(fmt::format("  probes, metrics and /admin: {}", url_of("http", config.admin_host, server.admin_port())));
   }
-  say(fmt::format(
-      "  curl {}/v1/completions{} -H 'Content-Type: application/json' -d '{{\"model\": \"{}\", \"prompt\": \"Once upon "
-      "a "
-      "time\", \"max_tokens\": 64}}'",
-      curl, needs_key ? " -H 'Authorization: Bearer KEY'" : "", instance.names().front()));
+  const std::string_view asks =
+      chats ? R"("messages": [{"role": "user", "content": "Why is the sky blue?"}], "max_tokens": 256)"
+            : R"("prompt": "Once upon a time", "max_tokens": 64)";
+  say(fmt::format("  curl {}/v1/{}{} -H 'Content-Type: application/json' -d '{{\"model\": \"{}\", {}}}'", curl,
+                  chats ? "chat/completions" : "completions", needs_key ? " -H 'Authorization: Bearer KEY'" : "",
+                  instance.names().front(), asks));
   std::fflush(stdout);
 }
 
@@ -322,8 +354,10 @@ int serve(const Config& given, const std::vector<std::string>& notes) {
   check_cache_dir(given.cache_dir);
   for (const std::string& note : notes) log_info("note", "{}", note);
   const std::optional<TraceSettings> traces = read_trace_settings(given);
-  say(fmt::format("quire {}", kVersion));
+  say(version_text());
+  say(fmt::format("loading {}", given.model.empty() ? kEmbeddedModel : given.model));
   std::fflush(stdout);
+  warn_of_risks(given);
 
   const api::http::ServerConfig its_server = server_config(given);
   api::http::WaitingRoom waiting_room(its_server);
@@ -335,13 +369,17 @@ int serve(const Config& given, const std::vector<std::string>& notes) {
   const auto files = open_model(config.model).files;
   std::shared_ptr<const api::chat::ChatModel> chat = load_chat_model(config, *files);
   std::string tokenizer_settings = config.tokenizer_info == "on" ? tokenizer_info(config, *files) : "";
-  Instance instance(with_embedded_head(config));
+  Instance instance(with_embedded_head(config), [&](double fraction) { waiting_room.show("loading", fraction); });
   for (const std::string& line : instance.description()) say(line);
+  say(fmt::format("context: {} tokens", instance.max_model_len()));
+  say(chat_line(*chat));
+  const bool chats = chat->plain.has_value() && !config.model.empty() && config.model != kEmbeddedModel;
   std::optional<Tracing> tracing;
   if (traces) {
     tracing.emplace(*traces, instance.metrics());
-    log_info("traces", "to={} share={} follows_parent={}", traces->url.text, traces->sampler.root_share,
-             traces->sampler.follows_parent);
+    log_info("traces", {{"to", traces->url.text},
+                        {"share", traces->sampler.root_share},
+                        {"follows_parent", traces->sampler.follows_parent}});
   }
 
   constexpr std::size_t kBodyBytes = std::size_t{256} << 20;
@@ -360,7 +398,8 @@ int serve(const Config& given, const std::vector<std::string>& notes) {
     server.drain();
   });
   signals.on_first([&](int signal) {
-    log_info("drain", "signal={} timeout={}", signal, seconds_text(config.drain_timeout));
+    log_info("drain", "signal {}: open answers have {} to finish; a second signal stops at once", signal,
+             seconds_text(config.drain_timeout));
     server.drain();
   });
   if (!config.tls_cert.empty()) {
@@ -371,9 +410,13 @@ int serve(const Config& given, const std::vector<std::string>& notes) {
     if (reload_asked.load()) renew_tls(config, server);
   }
   server.set_ready(true);
-  say_ready(config, instance, server, keys.table() != nullptr, std::chrono::steady_clock::now() - started);
+  say_ready(config, instance, server, keys.table() != nullptr, chats, std::chrono::steady_clock::now() - started);
+
+  std::optional<ThroughputLog> throughput;
+  if (config.log_stats_interval > Duration{}) throughput.emplace(instance.metrics(), config.log_stats_interval);
 
   const bool all_finished = server.wait();
+  throughput.reset();
   signals.on_first(nullptr);
   signals.on_reload(nullptr);
   instance.stop();

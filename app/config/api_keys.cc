@@ -86,12 +86,11 @@ bool ApiKeys::reload() {
   if (file_.empty()) return true;
   const Result<std::vector<KeyEntry>> entries = read();
   if (!entries) {
-    log_error("keys_not_reloaded", "file={} the previous keys stay in use: {}", log_safe(file_),
-              entries.error().message);
+    log_error("keys_not_reloaded", "{}: {}; the previous keys stay in use", log_safe(file_), entries.error().message);
     return false;
   }
   table_->put(std::make_shared<const KeyTable>(*entries, table_->get().get()));
-  log_info("keys_reloaded", "file={} keys={}", log_safe(file_), entries->size());
+  log_info("keys_reloaded", {{"file", log_safe(file_)}, {"keys", entries->size()}});
   return true;
 }
 

@@ -4,18 +4,48 @@
 
 #include <algorithm>
 
+#include "app/config/foreign_flags.h"
 #include "core/base/log.h"
 
 namespace quire::app {
 namespace {
 
+std::string nearest_flag(const std::string& word, const CLI::App& command) {
+  const std::string name = word.substr(0, word.find('='));
+  std::vector<std::string_view> names = {"help"};
+  for (const CLI::Option* option : command.get_options([](const CLI::Option*) { return true; })) {
+    for (const std::string& one : option->get_lnames()) names.push_back(one);
+  }
+  std::string plain = name.substr(std::min(name.size(), name.find_first_not_of('-')));
+  std::replace(plain.begin(), plain.end(), '_', '-');
+  const std::string own = nearest_or_longer(plain, names);
+  const bool translates = command.get_name() == "serve";
+  return own.empty() && translates ? nearest_or_longer(plain, foreign_names()) : own;
+}
+
 // A flag that only other commands have is reported as theirs: suggesting it would lead to the same error again.
 std::string unknown_flag(const std::string& word, const CLI::App& command) {
+  const auto has = [&](std::string_view name) {
+    return command.get_option_no_throw(fmt::format("--{}", name)) != nullptr;
+  };
   const Field* field = field_named(word);
-  const bool has = field != nullptr && command.get_option_no_throw(flag_of(*field)) != nullptr;
-  if (field == nullptr || has) return unknown_text("flag", word, "--");
-  return fmt::format("unknown flag {}: it belongs to {}, not to {}", log_safe(word), commands_text(*field),
-                     command.get_name());
+  if (field != nullptr && !has(field->name)) {
+    return fmt::format("unknown flag {}: it belongs to {}, not to {}", log_safe(word), commands_text(*field),
+                       command.get_name());
+  }
+  std::string suggestion;
+  if (const ForeignFlag* row = field == nullptr ? find_foreign(word) : nullptr; row != nullptr) {
+    const std::string target(row->treatment == Treatment::kMapped ? row->to.substr(0, row->to.find_first_of(":.="))
+                                                                  : "");
+    if (!has(row->name) && !has(target)) {
+      return fmt::format("unknown flag {}: only serve reads this flag of vLLM or llama.cpp", log_safe(word));
+    }
+    suggestion = has(row->name) ? std::string(row->name) : target;
+  } else {
+    suggestion = nearest_flag(word, command);
+  }
+  if (suggestion.empty()) return unknown_text("flag", word, "--");
+  return fmt::format("unknown flag {}: did you mean --{}?", log_safe(word), suggestion);
 }
 
 }  // namespace
@@ -25,14 +55,14 @@ void add_fields(CLI::App& command, CommandSet bit, Typed& typed) {
     if ((field.commands & bit) == 0) continue;
     std::string names = flag_of(field);
     if (field.name == "model") names += ",MODEL";
-    std::string help(field.help);
-    help += fmt::format(" [{}{}{}]", field.fallback.empty() ? "" : fmt::format("{}; ", field.fallback),
-                        field.range.empty() ? "" : fmt::format("{}; ", range_text(field)), environment_of(field));
+    const std::string group(groups()[static_cast<std::size_t>(field.group)].title);
+    const std::string help(field.help);
     if (field.is_switch()) {
-      command.add_flag(names + "{on}", typed[field.name], help);
+      command.add_flag(names + "{on}", typed[field.name], help)->group(group);
       continue;
     }
     CLI::Option* option = command.add_option(names, typed[field.name], help)->type_name(kind_of(field))->expected(1);
+    option->group(group);
     // All values of MODEL are collected, too, so that a second one can be rejected.
     const bool take_all = field.is_list() || field.name == "model";
     if (!take_all) option->allow_extra_args(false);  // the word after the value is MODEL

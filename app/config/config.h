@@ -92,7 +92,9 @@ struct Config {
   std::optional<std::uint32_t> threads;
   std::string isa;
   std::string log_level;
-  std::string log_format;  // "text" or "json"
+  std::string log_format;    // "text" or "json"
+  std::string log_requests;  // "off", "errors", "all" or "content"
+  Duration log_stats_interval{};
 };
 
 // True if more sequences may run than a step has rows.

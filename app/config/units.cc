@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <span>
@@ -124,6 +125,17 @@ std::string bytes_text(std::uint64_t bytes) {
   if (bytes < kMebi) return fmt::format("{:.1f} KiB", static_cast<double>(bytes) / static_cast<double>(kKibi));
   if (bytes < kGibi) return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / static_cast<double>(kMebi));
   return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / static_cast<double>(kGibi));
+}
+
+std::string count_text(std::uint64_t count) {
+  constexpr const char* kUnits[] = {"", "K", "M", "B", "T"};
+  constexpr std::uint64_t kThousand = 1000;
+  constexpr double kRoundsUp = 999.5;
+  if (count < kThousand) return fmt::format("{}", count);
+  auto value = static_cast<double>(count);
+  std::size_t unit = 0;
+  for (; value >= kRoundsUp && unit + 1 < std::size(kUnits); ++unit) value /= static_cast<double>(kThousand);
+  return value < 9.95 ? fmt::format("{:.1f}{}", value, kUnits[unit]) : fmt::format("{:.0f}{}", value, kUnits[unit]);
 }
 
 std::string seconds_text(Duration duration) {

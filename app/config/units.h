@@ -34,6 +34,7 @@ std::optional<T> number_in(std::string_view text, T low, T high) {
 }
 
 std::string bytes_text(std::uint64_t bytes);  // "1.5 GiB": rounded, for messages
+std::string count_text(std::uint64_t count);  // "135M", "1.2B": rounded to two or three digits, for messages
 std::string seconds_text(Duration duration);  // "0.123 s": rounded, for messages
 
 }  // namespace quire::app

@@ -1,5 +1,5 @@
-// Data of vllm_flags.h: name, short form, arity, treatment, to, text; in alphabetical order.
-#include "app/config/vllm_flags.h"
+// Data of foreign_flags.h for vLLM: name, other spellings, arity, treatment, to, text; in alphabetical order.
+#include "app/config/foreign_flags.h"
 
 namespace quire::app {
 namespace {
@@ -16,10 +16,11 @@ constexpr std::string_view kNoTuning = "there is nothing to tune here";
 constexpr std::string_view kMetrics = "/metrics is always on, with a fixed set of series";
 constexpr std::string_view kOlder = "a flag of earlier vLLM releases, without effect here";
 constexpr std::string_view kOneProcess = "one process runs the whole model";
+constexpr std::string_view kRequestLines = "--log-requests says which requests are logged, and if with their bodies";
 constexpr std::string_view kTextOnly = "input and output are text only";
 
 // clang-format off
-constexpr VllmFlag kFlags[] = {
+constexpr ForeignFlag kFlags[] = {
     {"additional-config", "", kOne, kRefused, "", "there is no such feature"},
     {"aggregate-engine-logging", "", kNone, kNoted, "", kMetrics},
     {"all2all-backend", "", kOne, kNoted, "", kOneProcess},
@@ -79,7 +80,7 @@ constexpr VllmFlag kFlags[] = {
     {"device-ids", "", kOne, kNoted, "", "--device cuda:N takes one GPU by its number"},
     {"device-memory-utilization", "", kOne, kNoted, "", "--kv-cache-memory sizes the cache"},
     {"diffusion-config", "-dc", kOne, kRefused, "", "there is no such feature"},
-    {"disable-access-log-for-endpoints", "", kOne, kNoted, "", "one line per event, never a prompt or an answer"},
+    {"disable-access-log-for-endpoints", "", kOne, kNoted, "", "probes and scrapes are not logged; --log-requests"},
     {"disable-async-output-proc", "", kNone, kNoted, "", kOlder},
     {"disable-cascade-attn", "", kNone, kNoted, "", kNoTuning},
     {"disable-chunked-mm-input", "", kNone, kNoted, "", kTextOnly},
@@ -87,11 +88,11 @@ constexpr VllmFlag kFlags[] = {
     {"disable-fastapi-docs", "", kNone, kNoted, "", "there are no documentation pages"},
     {"disable-frontend-multiprocessing", "", kNone, kNoted, "", kOlder},
     {"disable-hybrid-kv-cache-manager", "", kNone, kNoted, "", kNoTuning},
-    {"disable-log-requests", "", kNone, kNoted, "", "one line per event, never a prompt or an answer"},
-    {"disable-log-stats", "", kNone, kNoted, "", kMetrics},
+    {"disable-log-requests", "", kNone, kNoted, "", kRequestLines},
+    {"disable-log-stats", "", kNone, kMapped, "log-stats-interval=0", "/metrics stays"},
     {"disable-nccl-for-dp-synchronization", "", kNone, kNoted, "", kOneProcess},
     {"disable-sliding-window", "", kNone, kRefused, "", "it would change the model's answers"},
-    {"disable-uvicorn-access-log", "", kNone, kNoted, "", "one line per event, never a prompt or an answer"},
+    {"disable-uvicorn-access-log", "", kNone, kMapped, "log-requests=errors", ""},
     {"distributed-executor-backend", "", kOne, kNoted, "", kOneProcess},
     {"distributed-timeout-seconds", "", kOne, kNoted, "", kOneProcess},
     {"download-dir", "", kOne, kSame, "", "the cache of Hugging Face's programs, as in vLLM: docs/hub.md"},
@@ -118,9 +119,9 @@ constexpr VllmFlag kFlags[] = {
     {"enable-force-include-usage", "", kNone, kRefused, "", "ask for it with stream_options.include_usage"},
     {"enable-hc-sp", "", kNone, kNoted, "", kOneProcess},
     {"enable-layerwise-nvtx-tracing", "", kNone, kNoted, "", kNoGpu},
-    {"enable-log-deltas", "", kNone, kNoted, "", "one line per event, never a prompt or an answer"},
-    {"enable-log-outputs", "", kNone, kRefused, "", "prompts and answers are never logged"},
-    {"enable-log-requests", "", kNone, kNoted, "", "one line per event, never a prompt or an answer"},
+    {"enable-log-deltas", "", kNone, kNoted, "", "answers are never logged"},
+    {"enable-log-outputs", "", kNone, kRefused, "", "answers are never logged"},
+    {"enable-log-requests", "", kNone, kNoted, "", kRequestLines},
     {"enable-logging-iteration-details", "", kNone, kNoted, "", kMetrics},
     {"enable-lora", "", kNone, kRefused, "", "adapters are not served: merge the adapter into the checkpoint"},
     {"enable-mamba-cache-stochastic-rounding", "", kNone, kNoted, "", kNoSuchModel},
@@ -213,7 +214,7 @@ constexpr VllmFlag kFlags[] = {
     {"master-port", "", kOne, kNoted, "", kOneProcess},
     {"max-cpu-loras", "", kOne, kNoted, "", kNoLora},
     {"max-cudagraph-capture-size", "", kOne, kNoted, "", kNoCompile},
-    {"max-log-len", "", kOne, kNoted, "", "one line per event, never a prompt or an answer"},
+    {"max-log-len", "", kOne, kNoted, "", kRequestLines},
     {"max-logprobs", "", kOne, kNoted, "", "docs/api.md lists the log probabilities that are returned"},
     {"max-long-partial-prefills", "", kOne, kNoted, "", kOlder},
     {"max-lora-cls-labels", "", kOne, kNoted, "", kNoLora},
@@ -253,8 +254,8 @@ constexpr VllmFlag kFlags[] = {
     {"model-loader-extra-config", "", kOne, kNoted, "", "the checkpoint is mapped and packed once"},
     {"moe-backend", "", kOne, kNoted, "", "one set of kernels, chosen by --isa"},
     {"multi-step-stream-outputs", "", kNone, kNoted, "", kOlder},
-    {"nnodes", "-n", kOne, kNoted, "1", kOneProcess},
-    {"node-rank", "-r", kOne, kNoted, "0", kOneProcess},
+    {"nnodes", "-n", kOne, kNoted, "1", "one process runs the whole model; llama.cpp's -n is max_tokens of a request"},
+    {"node-rank", "-r", kOne, kNoted, "0", "one process runs the whole model; llama.cpp's -r is stop of a request"},
     {"num-gpu-blocks-override", "", kOne, kRefused, "", "size the cache with --kv-cache-memory"},
     {"num-lookahead-slots", "", kOne, kNoted, "", kOlder},
     {"num-scheduler-steps", "", kOne, kNoted, "", kOlder},
@@ -361,6 +362,6 @@ constexpr VllmFlag kFlags[] = {
 
 }  // namespace
 
-std::span<const VllmFlag> vllm_flags() { return kFlags; }
+std::span<const ForeignFlag> vllm_flags() { return kFlags; }
 
 }  // namespace quire::app

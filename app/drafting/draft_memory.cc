@@ -118,7 +118,8 @@ class Counted {
 
   void add_model(const std::string& path) {
     const auto files = model::open_model_files(path);
-    model::ModelSpec model = model::load_config(*files);
+    const model::Checkpoint checkpoint = model::Checkpoint::open_decoder(*files);
+    model::ModelSpec model = model::fitted(model::load_config(*files), checkpoint);
     model.copy_kv_heads(device_.num_ranks());
     if (model.vocab != target_.config.vocab) {
       throw StartError(fmt::format(
@@ -129,7 +130,7 @@ class Counted {
     expect_within_limits(device_, model, limits.kv_type, backend::Format::kBF16, files->describe("config.json"));
     const std::uint64_t block_bytes = device_.kv_block_bytes(model.kv_shape(config_.block_size, 1, limits.kv_type)) +
                                       speculate::ComputedRows::bytes_per_block(config_.block_size);
-    out_.weight_bytes += packed_bytes_of(model::Checkpoint::open_decoder(*files), model, std::nullopt, device_);
+    out_.weight_bytes += packed_size_of(checkpoint, model, std::nullopt, device_).bytes;
     out_.block_bytes += block_bytes;
     out_.scratch_bytes +=
         speculate::ModelDrafter::num_scratch_blocks(limits, model_draft_options(speculation_)) * block_bytes;

@@ -26,7 +26,7 @@ std::unique_ptr<model::ModelFiles> head_files(const SpeculativeConfig& speculati
     throw StartError(std::string("--speculative-config: model is missing: the directory of ") +
                      (speculation.method == Method::kMedusa ? "Medusa" : "Hydra") + " heads");
   }
-  if (target.names.front() == kEmbeddedModel) return embedded_head();
+  if (target.name == kEmbeddedModel) return embedded_head();
   throw StartError("--speculative-config: model is missing: the directory of a draft head for this model");
 }
 

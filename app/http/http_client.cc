@@ -1,237 +1,233 @@
-// The only unit of app/ that includes Asio and Beast. It reads the bytes and feeds the parser itself: g++ takes half a
-// minute to compile Beast's async_read().
 #include "app/http/http_client.h"
 
+#include <curl/curl.h>
 #include <fmt/format.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
 
 #include <algorithm>
-#include <boost/asio/as_tuple.hpp>
-#include <boost/asio/awaitable.hpp>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/connect.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/post.hpp>
-#include <boost/asio/ssl.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
-#include <boost/asio/write.hpp>
-#include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/string_body.hpp>
-#include <exception>
-#include <tuple>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
 
+#include "api/wire/text.h"
 #include "core/base/log.h"
 #include "core/base/start_error.h"
 
 namespace quire::app {
 namespace {
 
-namespace asio = boost::asio;
-namespace beast = boost::beast;
-namespace beast_http = boost::beast::http;
-using asio::ip::tcp;
-using boost::system::error_code;
-template <typename T>
-using Task = asio::awaitable<T>;
-using Parser = beast_http::response_parser<beast_http::string_body>;
-using TlsStream = asio::ssl::stream<tcp::socket&>;
+constexpr std::string_view kRetryAfter = "retry-after:";
+constexpr std::size_t kMaxErrorBytes = std::size_t{1} << 20;  // of an answer that should have come piece by piece
 
-constexpr std::size_t kReadBytes = 16 * 1024;
-// End of a chunked body: Beast 1.81 fails if it is given fewer bytes after a chunk's size.
-constexpr std::size_t kLastChunkBytes = 5;
+struct FreeList {
+  void operator()(curl_slist* list) const { curl_slist_free_all(list); }
+};
+using FieldList = std::unique_ptr<curl_slist, FreeList>;
 
-// A failure while a request is sent or a reply is read; send() returns the text.
-struct Failed {
-  std::string text;
+void append(FieldList& list, const std::string& line) { list.reset(curl_slist_append(list.release(), line.c_str())); }
+
+void check_ca_file(const std::string& path) {
+  if (path.empty()) return;
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
+  if (file == nullptr) throw StartError(fmt::format("{}: {}", path, std::strerror(errno)));
+  const std::unique_ptr<X509, void (*)(X509*)> first(PEM_read_X509(file.get(), nullptr, nullptr, nullptr), &X509_free);
+  if (first == nullptr) throw StartError(fmt::format("{}: no certificate in PEM form", path));
+}
+
+// Empty: those of libcurl.
+std::string authorities(const HttpClientOptions& options) {
+  const char* of_openssl = std::getenv("SSL_CERT_FILE");
+  return !options.ca_file.empty() || of_openssl == nullptr ? options.ca_file : std::string(of_openssl);
+}
+
+bool is_this_machine(std::string_view host) { return host == "localhost" || host == "::1" || host.starts_with("127."); }
+
+std::string host_in_url(const std::string& host) { return host.find(':') == host.npos ? host : '[' + host + ']'; }
+
+}  // namespace
+
+// One request: the target of libcurl's callbacks.
+class HttpClient::Call {
+ public:
+  Call(CURL* easy, const HttpClientOptions& options, const Take& take) : easy_(easy), options_(options), take_(take) {}
+
+  HttpReply reply;
+  bool is_too_long = false;
+  char detail[CURL_ERROR_SIZE] = "";
+
+  static std::size_t on_field(char* data, std::size_t, std::size_t size, void* self) {
+    return static_cast<Call*>(self)->take_field({data, size}) ? size : 0;
+  }
+  static std::size_t on_body(char* data, std::size_t, std::size_t size, void* self) {
+    return static_cast<Call*>(self)->take_body({data, size}) ? size : 0;
+  }
+
+ private:
+  bool take_field(std::string_view line) {
+    head_bytes_ += line.size();
+    is_too_long = head_bytes_ > options_.head_bytes;
+    if (line.size() > kRetryAfter.size() && api::http::iequals(line.substr(0, kRetryAfter.size()), kRetryAfter)) {
+      reply.retry_after =
+          api::http::trim(line.substr(kRetryAfter.size(), line.find_last_not_of("\r\n") + 1 - kRetryAfter.size()));
+    }
+    return !is_too_long;
+  }
+
+  bool take_body(std::string_view piece) {
+    long status = 0;
+    curl_easy_getinfo(easy_, CURLINFO_RESPONSE_CODE, &status);
+    reply.status = static_cast<int>(status);
+    if (take_ && reply.is_ok()) {
+      take_(piece);
+      return true;
+    }
+    const std::uint64_t most = take_ ? kMaxErrorBytes : options_.body_bytes;
+    is_too_long = reply.body.size() + piece.size() > most;
+    if (!is_too_long) reply.body.append(piece);
+    return !is_too_long;
+  }
+
+  CURL* const easy_;
+  const HttpClientOptions& options_;
+  const Take& take_;
+  std::size_t head_bytes_ = 0;
 };
 
-// Host and port as in the header Host.
-std::string authority_of(const Url& url) {
-  const std::string host = url.host.find(':') == url.host.npos ? url.host : '[' + url.host + ']';
-  return fmt::format("{}:{}", host, url.port);
-}
+namespace {
 
-std::string text_of(std::string_view method, const Url& url, std::string_view path, const HttpClient::Fields& fields,
-                    std::string_view body) {
-  std::string text =
-      fmt::format("{} {}{} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n", method, url.path, path, authority_of(url));
-  for (const auto& [name, value] : fields) text += fmt::format("{}: {}\r\n", name, value);
-  if (!body.empty()) text += fmt::format("Content-Length: {}\r\n", body.size());
-  return text.append("\r\n").append(body);
-}
-
-// Parses as much of the buffer as is complete; throws Failed if it is invalid.
-void put(Parser& reply, beast::flat_buffer& buffer) {
-  while (!reply.is_done() && buffer.size() > 0) {
-    if (reply.is_header_done() && reply.chunked() && buffer.size() < kLastChunkBytes) return;
-    error_code error;
-    const std::size_t taken = reply.put(buffer.data(), error);
-    buffer.consume(taken);
-    if (error && error != beast_http::error::need_more) throw Failed{error.message()};
-    if (taken == 0) return;
-  }
-}
-
-template <typename Stream>
-Task<void> talk(Stream& stream, const std::string& request, Parser& reply) {
-  co_await asio::async_write(stream, asio::buffer(request), asio::use_awaitable);
-  beast::flat_buffer buffer;
-  while (!reply.is_done()) {
-    const auto read = co_await stream.async_read_some(buffer.prepare(kReadBytes), asio::as_tuple(asio::use_awaitable));
-    const error_code error = std::get<0>(read);
-    if (error == asio::error::eof) {
-      error_code cut;
-      if (reply.got_some()) reply.put_eof(cut);
-      if (cut || !reply.is_done()) throw Failed{cut ? cut.message() : error.message()};
-      co_return;
-    }
-    if (error) throw Failed{error.message()};
-    buffer.commit(std::get<1>(read));
-    put(reply, buffer);
-  }
-}
-
-std::string text_of(const std::exception_ptr& failure) {
-  try {
-    std::rethrow_exception(failure);
-  } catch (const Failed& failed) {
-    return failed.text;
-  } catch (const boost::system::system_error& error) {
-    return error.code().message();
-  } catch (const std::exception& error) {
-    return error.what();
+Error failure_of(CURL* easy, CURLcode code, const char* detail, const Url& url) {
+  const std::string why = log_safe(*detail != '\0' ? detail : curl_easy_strerror(code));
+  const auto failure = [](std::string text, const char* reason = nullptr) {
+    return Error{Code::kUnavailable, std::move(text), "", 0, reason};
+  };
+  long verified = X509_V_OK;
+  long system_error = 0;
+  curl_easy_getinfo(easy, CURLINFO_SSL_VERIFYRESULT, &verified);
+  curl_easy_getinfo(easy, CURLINFO_OS_ERRNO, &system_error);
+  switch (code) {
+    case CURLE_COULDNT_RESOLVE_HOST:
+      return failure(fmt::format("the name {} cannot be resolved", log_safe(url.host)));
+    case CURLE_COULDNT_CONNECT:
+      return failure(fmt::format("connection refused ({})",
+                                 system_error != 0 ? std::strerror(static_cast<int>(system_error)) : why));
+    case CURLE_PEER_FAILED_VERIFICATION:
+      if (verified != X509_V_OK && verified != X509_V_ERR_UNSPECIFIED) {  // the latter: a name that differs
+        return failure(
+            fmt::format("TLS: the server's certificate is not trusted: {}", X509_verify_cert_error_string(verified)),
+            kUntrusted);
+      }
+      return failure(fmt::format("TLS: the server's certificate is not for the name {}", log_safe(url.host)));
+    case CURLE_SSL_CONNECT_ERROR:
+      if (why.find("wrong version number") != why.npos) {
+        return failure("TLS: the server does not speak TLS on this port; try http://");
+      }
+      return failure(fmt::format("TLS: the handshake failed ({})", why));
+    default:
+      return failure(why);
   }
 }
 
 }  // namespace
 
-class HttpClient::Exchange {
- public:
-  Exchange(Url url, std::uint32_t head_bytes, std::uint64_t body_bytes, const std::string& ca_file)
-      : url_(std::move(url)), head_bytes_(head_bytes), body_bytes_(body_bytes) {
-    if (!url_.https) return;
-    error_code error;
-    tls_.set_options(asio::ssl::context::default_workarounds | asio::ssl::context::no_tlsv1 |
-                     asio::ssl::context::no_tlsv1_1);
-    tls_.set_verify_mode(asio::ssl::verify_peer);
-    if (ca_file.empty()) {
-      tls_.set_default_verify_paths(error);
-    } else {
-      tls_.load_verify_file(ca_file, error);
-    }
-    if (error) throw StartError(fmt::format("{}: {}", ca_file, error.message()));
-  }
+HttpClient::HttpClient(Url url, HttpClientOptions options)
+    : url_(std::move(url)), options_(std::move(options)), multi_(curl_multi_init()), easy_(curl_easy_init()) {
+  if (multi_ == nullptr || easy_ == nullptr) throw StartError("libcurl cannot be used on this machine");
+  check_ca_file(options_.ca_file);
+}
 
-  Result<HttpReply> send(const std::string& request, Duration timeout) {
-    context_.restart();
-    time_is_up_ = false;
-    connected_ = false;
-    busy_ = true;
-    end_ = std::min(limit_, std::chrono::steady_clock::now() + timeout);
-    Parser reply;
-    reply.eager(true);
-    reply.body_limit(body_bytes_);
-    reply.header_limit(head_bytes_);
-    std::exception_ptr failure;
-    arm();
-    asio::co_spawn(context_, exchange(request, reply), [&](const std::exception_ptr& ended_by) {
-      failure = ended_by;
-      busy_ = false;
-      timer_.cancel();
-    });
-    context_.run();
-    if (failure || time_is_up_)
-      return Error{Code::kUnavailable, time_is_up_ ? "no answer in time" : text_of(failure), "", 0};
-    return HttpReply{static_cast<int>(reply.get().result_int()),
-                     std::string(reply.get()[beast_http::field::retry_after]), std::move(reply.get().body())};
-  }
+HttpClient::~HttpClient() {
+  curl_easy_cleanup(easy_);
+  curl_multi_cleanup(multi_);
+}
 
-  void give_up_at(TimePoint time) {
-    asio::post(context_, [this, time] {
-      limit_ = time;
-      end_ = std::min(end_, limit_);
-      if (busy_) arm();
-    });
-  }
-
-  const Url& url() const { return url_; }
-  bool connected() const { return connected_; }
-
- private:
-  Task<void> exchange(const std::string& request, Parser& reply) {
-    const auto resolved =
-        co_await resolver_.async_resolve(url_.host, std::to_string(url_.port), asio::as_tuple(asio::use_awaitable));
-    if (time_is_up_) co_return;  // send() reports it; before this point the timer had no socket to close
-    if (const auto unknown = std::get<0>(resolved)) {
-      throw Failed{fmt::format("the name {} cannot be resolved ({})", log_safe(url_.host), unknown.message())};
-    }
-    tcp::socket socket(context_);
-    const Holder held(*this, socket);
-    const auto reached =
-        co_await asio::async_connect(socket, std::get<1>(resolved), asio::as_tuple(asio::use_awaitable));
-    if (const auto refused = std::get<0>(reached)) {
-      throw Failed{fmt::format("connection refused ({})", refused.message())};
-    }
-    connected_ = true;
-    if (!url_.https) {
-      co_await talk(socket, request, reply);
-      co_return;
-    }
-    TlsStream stream(socket, tls_);
-    stream.set_verify_callback(asio::ssl::host_name_verification(url_.host));
-    SSL_set_tlsext_host_name(stream.native_handle(), url_.host.c_str());
-    co_await stream.async_handshake(asio::ssl::stream_base::client, asio::use_awaitable);
-    co_await talk(stream, request, reply);
-  }
-
-  // Gives the timer the socket to close, while it exists.
-  class Holder {
-   public:
-    Holder(Exchange& exchange, tcp::socket& socket) : exchange_(exchange) { exchange_.open_ = &socket; }
-    ~Holder() { exchange_.open_ = nullptr; }
-    Holder(const Holder&) = delete;
-    Holder& operator=(const Holder&) = delete;
-
-   private:
-    Exchange& exchange_;
-  };
-
-  void arm() {
-    timer_.expires_at(end_);
-    timer_.async_wait([this](error_code error) {
-      if (error) return;
-      time_is_up_ = true;
-      resolver_.cancel();
-      if (open_ != nullptr) open_->close(error);
-    });
-  }
-
-  const Url url_;
-  const std::uint32_t head_bytes_;
-  const std::uint64_t body_bytes_;
-  asio::io_context context_{1};
-  asio::ssl::context tls_{asio::ssl::context::tls_client};
-  tcp::resolver resolver_{context_};
-  asio::steady_timer timer_{context_};
-  TimePoint end_ = TimePoint::max();    // of the running exchange
-  TimePoint limit_ = TimePoint::max();  // of all exchanges
-  bool busy_ = false;
-  bool time_is_up_ = false;
-  bool connected_ = false;
-  tcp::socket* open_ = nullptr;
-};
-
-HttpClient::HttpClient(Url url, std::uint32_t head_bytes, std::uint64_t body_bytes, const std::string& ca_file)
-    : exchange_(std::make_unique<Exchange>(std::move(url), head_bytes, body_bytes, ca_file)) {}
-HttpClient::~HttpClient() = default;
+void HttpClient::give_up_at(TimePoint time) {
+  limit_.store(time);
+  curl_multi_wakeup(multi_);
+}
 
 Result<HttpReply> HttpClient::send(std::string_view method, std::string_view path, const Fields& fields,
-                                   std::string_view body, Duration timeout) {
-  return exchange_->send(text_of(method, exchange_->url(), path, fields, body), timeout);
+                                   std::string_view body, Duration timeout, const Take& take) {
+  CURL* const easy = easy_;
+  Call call(easy, options_, take);
+  const std::string target =
+      fmt::format("{}://{}:{}{}{}", url_.https ? "https" : "http", host_in_url(url_.host), url_.port, url_.path, path);
+  const std::string verb(method);
+  FieldList lines;
+  append(lines, "Expect:");  // a body is sent at once
+  append(lines, "Accept:");
+  for (const auto& [name, value] : fields) append(lines, fmt::format("{}: {}", name, value));
+  curl_easy_reset(easy);
+  curl_easy_setopt(easy, CURLOPT_URL, target.c_str());
+  curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, verb.c_str());
+  curl_easy_setopt(easy, CURLOPT_HTTPHEADER, lines.get());
+  curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, call.detail);
+  curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
+  curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, 1L);
+  curl_easy_setopt(easy, CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
+  curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, &Call::on_field);
+  curl_easy_setopt(easy, CURLOPT_HEADERDATA, &call);
+  curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, &Call::on_body);
+  curl_easy_setopt(easy, CURLOPT_WRITEDATA, &call);
+  if (verb == "HEAD") curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
+  if (!body.empty()) {
+    curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(body.size()));
+    curl_easy_setopt(easy, CURLOPT_POSTFIELDS, body.data());
+  }
+  if (const std::string file = authorities(options_); !file.empty()) {
+    curl_easy_setopt(easy, CURLOPT_CAINFO, file.c_str());  // libcurl keeps a copy
+  }
+  if (!options_.unix_socket.empty()) {
+    curl_easy_setopt(easy, CURLOPT_UNIX_SOCKET_PATH, options_.unix_socket.c_str());
+  }
+  if (is_this_machine(url_.host)) curl_easy_setopt(easy, CURLOPT_PROXY, "");
+  const TimePoint now = SteadyClock().now();
+  return run(call, timeout < TimePoint::max() - now ? now + timeout : TimePoint::max());
 }
-void HttpClient::give_up_at(TimePoint time) { exchange_->give_up_at(time); }
-bool HttpClient::connected() const { return exchange_->connected(); }
+
+Result<HttpReply> HttpClient::run(Call& call, TimePoint end) {
+  CURL* const easy = easy_;
+  curl_multi_add_handle(multi_, easy);
+  bool late = false;
+  for (int running = 1;;) {
+    curl_multi_perform(multi_, &running);
+    if (running == 0) break;
+    const TimePoint now = SteadyClock().now();
+    const TimePoint until = std::min(end, limit_.load());
+    late = now >= until;
+    if (late || call.reply.stopped) break;
+    constexpr Duration kLongest = std::chrono::seconds(1);
+    const auto pause = std::chrono::ceil<std::chrono::milliseconds>(std::min(until - now, kLongest));
+    curl_waitfd stop{.fd = options_.stop_fd, .events = CURL_WAIT_POLLIN, .revents = 0};
+    curl_multi_poll(multi_, &stop, options_.stop_fd < 0 ? 0 : 1, static_cast<int>(pause.count()), nullptr);
+    call.reply.stopped = stop.revents != 0;
+  }
+  CURLcode result = CURLE_OK;
+  int left = 0;
+  while (const CURLMsg* message = curl_multi_info_read(multi_, &left)) {
+    if (message->msg == CURLMSG_DONE) result = message->data.result;
+  }
+  long status = 0;
+  long port = 0;
+  curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
+  curl_easy_getinfo(easy, CURLINFO_PRIMARY_PORT, &port);
+  connected_ = port != 0;
+  Error failure = failure_of(easy, result, call.detail, url_);
+  curl_multi_remove_handle(multi_, easy);  // closes a connection whose call was ended
+  call.reply.status = static_cast<int>(status);
+  if (late) return Error{Code::kUnavailable, "no answer in time", "", 0};
+  if (call.is_too_long) return Error{Code::kUnavailable, "the answer is too long", "", 0};
+  if (result == CURLE_OK || call.reply.stopped) return std::move(call.reply);
+  return failure;
+}
+
+HttpClient::Fields json_fields(const std::string& key) {
+  HttpClient::Fields fields = {{"Content-Type", "application/json"}};
+  if (!key.empty()) fields.emplace_back("Authorization", "Bearer " + key);
+  return fields;
+}
 
 }  // namespace quire::app

@@ -5,17 +5,37 @@
 #include <charconv>
 #include <utility>
 
+#include "api/wire/errors.h"
 #include "app/http/http_client.h"
+#include "core/base/json.h"
 #include "core/base/log.h"
 
 namespace quire::app {
 namespace {
 
-constexpr std::uint32_t kMaxHeadBytes = 16 * 1024;
-constexpr std::uint64_t kMaxBodyBytes = std::uint64_t{16} << 20;
 constexpr int kOk = 200;
 
-Error failed(const Url& url, const std::string& what) { return invalid("", fmt::format("{}: {}", url.text, what)); }
+Error failed(const Url& url, Code code, const std::string& what, const char* reason = nullptr) {
+  return {code, fmt::format("{}: {}", url.text, what), "", 0, reason};
+}
+
+Code code_of(int status) {
+  for (const Code code : {Code::kUnauthorized, Code::kForbidden, Code::kNotFound}) {
+    if (status == api::status_of(code)) return code;
+  }
+  return Code::kUnavailable;
+}
+
+// ": " and the message of an error in OpenAI's shape; empty: the body is no such error.
+std::string message_in(const std::string& body) {
+  constexpr std::size_t kMaxDepth = 16;
+  const Result<json::Value> value = json::parse(body, kMaxDepth);
+  const json::Object* object = value ? value->if_object() : nullptr;
+  const json::Value* error = object == nullptr ? nullptr : object->if_contains("error");
+  const json::Object* fields = error == nullptr ? nullptr : error->if_object();
+  const json::Value* message = fields == nullptr ? nullptr : fields->if_contains("message");
+  return message == nullptr || !message->is_string() ? "" : ": " + log_safe(message->get_string());
+}
 
 }  // namespace
 
@@ -46,16 +66,37 @@ Result<Url> parse_url(std::string_view text, UrlSchemes schemes) {
   return url;
 }
 
-Result<std::string> http_get(const Url& url, std::string_view path, Duration timeout, std::string_view key) {
-  HttpClient client(url, kMaxHeadBytes, kMaxBodyBytes);
-  HttpClient::Fields fields;
-  if (!key.empty()) fields.emplace_back("Authorization", "Bearer " + std::string(key));
-  Result<HttpReply> reply = client.send("GET", path, fields, {}, timeout);
-  if (!reply && client.connected()) {
-    return failed(url, fmt::format("no answer to GET {} ({})", path, reply.error().message));
+Url root_of(Url url) {
+  for (const std::string_view end : {"/metrics", "/v1"}) {
+    if (!url.path.ends_with(end)) continue;
+    url.path.resize(url.path.size() - end.size());
+    break;
   }
-  if (!reply) return failed(url, fmt::format("{}; is `quire serve` running?", reply.error().message));
-  if (reply->status != kOk) return failed(url, fmt::format("GET {} was answered with status {}", path, reply->status));
+  return url;
+}
+
+Result<std::string> http_get(const Url& url, std::string_view path, Duration timeout, const GetOptions& options) {
+  return http_ask("GET", url, path, timeout, options);
+}
+
+Result<std::string> http_ask(std::string_view method, const Url& url, std::string_view path, Duration timeout,
+                             const GetOptions& options) {
+  HttpClient client(url, {.ca_file = options.ca_file});
+  HttpClient::Fields fields;
+  if (!options.key.empty()) fields.emplace_back("Authorization", "Bearer " + options.key);
+  Result<HttpReply> reply = client.send(method, path, fields, {}, timeout);
+  if (!reply && client.connected()) {
+    return failed(url, Code::kUnavailable, fmt::format("no answer to {} {} ({})", method, path, reply.error().message),
+                  reply.error().reason);
+  }
+  if (!reply) {
+    return failed(url, Code::kUnavailable, fmt::format("{}; is `quire serve` running?", reply.error().message));
+  }
+  if (reply->status != kOk) {
+    return failed(
+        url, code_of(reply->status),
+        fmt::format("{} {} was answered with status {}{}", method, path, reply->status, message_in(reply->body)));
+  }
   return std::move(reply->body);
 }
 

@@ -1,6 +1,8 @@
-// One GET of a small text from another server, for commands.
+// One request for a small text from another server, for commands.
 // Thread  any; blocks for at most `timeout` plus the time of a name lookup.
-// Fails   an error with a readable text: an invalid URL, no connection, no answer in time, a status other than 200.
+// Fails   an error with a readable text: kInvalidArgument for an invalid URL; kUnauthorized, kForbidden and kNotFound
+//         for those statuses; kUnavailable for no connection, no answer in time and other statuses than 200.
+//         StartError: the CA file cannot be used.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +27,20 @@ enum class UrlSchemes : std::uint8_t { kHttp, kHttpAndHttps };
 // "http://127.0.0.1:8000", "http://[::1]:8000/behind/a/proxy/".
 Result<Url> parse_url(std::string_view text, UrlSchemes schemes = UrlSchemes::kHttp);
 
-// The body of `path`, appended to the URL's own. A key is sent as Authorization: Bearer.
-Result<std::string> http_get(const Url& url, std::string_view path, Duration timeout, std::string_view key = {});
+// Error::reason: the server's certificate is not signed by an authority that the client trusts.
+inline constexpr const char* kUntrusted = "untrusted_certificate";
+
+struct GetOptions {
+  std::string key{};      // sent as Authorization: Bearer; empty: none
+  std::string ca_file{};  // PEM certificates that an https server may be signed by; empty: the system's
+};
+
+// The server's root from the URL of its API or of its metrics as clients have them, which end with /v1 and /metrics.
+Url root_of(Url url);
+
+// The body of the answer to `method` on `path`, appended to the URL's own.
+Result<std::string> http_ask(std::string_view method, const Url& url, std::string_view path, Duration timeout,
+                             const GetOptions& options);
+Result<std::string> http_get(const Url& url, std::string_view path, Duration timeout, const GetOptions& options = {});
 
 }  // namespace quire::app

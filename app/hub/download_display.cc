@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "app/config/units.h"
+#include "app/process/progress_line.h"
 #include "core/base/log.h"
 
 namespace quire::app {
@@ -20,57 +21,22 @@ constexpr auto kBetweenDrawings = std::chrono::milliseconds(100);
 constexpr int kDrawingsBetweenLines = 100;
 constexpr std::size_t kMaxFiles = 8;  // under way, each with a line
 
-std::size_t width_of_terminal() {
-  winsize size{};
-  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
-}
-
-// At most width - 1 bytes, without a part of a character.
-std::string cut(std::string line, std::size_t width) {
-  if (line.size() < width) return line;
-  std::size_t end = width - 1;
-  while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xc0) == 0x80) --end;
-  line.resize(end);
-  return line;
-}
-
 std::size_t files_on_terminal() {
   winsize size{};
   const bool is_known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 2;
   return is_known ? std::min<std::size_t>(kMaxFiles, size.ws_row - 2u) : kMaxFiles;
 }
 
-double rate_of(const hub::Progress::View& view, Duration took) {
-  const double seconds = std::chrono::duration<double>(took).count();
-  return seconds <= 0 ? 0.0 : static_cast<double>(view.received) / seconds;
-}
-
-std::string left_text(const hub::Progress::View& view, double rate) {
-  if (rate < 1.0 || view.on_disk >= view.size) return "";
-  const auto seconds = static_cast<std::uint64_t>(static_cast<double>(view.size - view.on_disk) / rate);
-  if (seconds >= 3600) return fmt::format("{}:{:02}:{:02} left  ", seconds / 3600, seconds / 60 % 60, seconds % 60);
-  return fmt::format("{}:{:02} left  ", seconds / 60, seconds % 60);
-}
+WorkDone work_of(const hub::Progress::View& view) { return {view.on_disk, view.size, view.received}; }
 
 }  // namespace
-
-std::string total_line(std::string_view name, const hub::Progress::View& view, Duration took, std::size_t width) {
-  constexpr std::size_t kBar = 18;
-  const double rate = rate_of(view, took);
-  const auto filled = static_cast<std::size_t>(view.fraction() * kBar);
-  const std::string bar = std::string(filled, '#') + std::string(kBar - filled, '.');
-  return cut(
-      fmt::format("{:3.0f} % [{}]  {} of {}  {}/s  {}{}", 100 * view.fraction(), bar, bytes_text(view.on_disk),
-                  bytes_text(view.size), bytes_text(static_cast<std::uint64_t>(rate)), left_text(view, rate), name),
-      width);
-}
 
 DownloadDisplay::DownloadDisplay(std::string name, const hub::Progress& progress,
                                  std::function<void(double)> on_progress)
     : name_(std::move(name)),
       progress_(progress),
       on_progress_(std::move(on_progress)),
-      on_terminal_(isatty(STDERR_FILENO) == 1 && log_format() != LogFormat::kJson),
+      on_terminal_(draws_progress()),
       begun_(SteadyClock().now()),
       thread_([this] { run(); }) {}
 
@@ -113,22 +79,20 @@ void DownloadDisplay::draw(const hub::Progress::View& view) {
     const hub::Progress::File& file = view.files[i];
     if (file.state == hub::Progress::State::kDone && !is_shown_[i]) {
       is_shown_[i] = true;
-      text += cut(fmt::format("  {}  {}", log_safe(file.path), bytes_text(file.size)), width) + "\n";
+      text += cut_to_width(fmt::format("  {}  {}", log_safe(file.path), bytes_text(file.size)), width) + "\n";
     }
     if (file.state != hub::Progress::State::kRunning || running.size() == most) continue;
-    running.push_back(cut(
+    running.push_back(cut_to_width(
         fmt::format("  {}  {} of {}", log_safe(file.path), bytes_text(file.on_disk), bytes_text(file.size)), width));
   }
-  running.push_back(total_line(name_, view, SteadyClock().now() - begun_, width));
+  running.push_back(progress_line(name_, work_of(view), SteadyClock().now() - begun_, width));
   for (const std::string& line : running) text += line + "\n";
   num_lines_ = running.size();
   std::fputs(text.c_str(), stderr);
 }
 
 void DownloadDisplay::log(const hub::Progress::View& view) const {
-  const double rate = rate_of(view, SteadyClock().now() - begun_);
-  log_info("download", "model={} percent={:.0f} bytes={} of={} bytes_per_second={:.0f}", name_, 100 * view.fraction(),
-           view.on_disk, view.size, rate);
+  log_info("download", progress_fields(name_, work_of(view), SteadyClock().now() - begun_));
 }
 
 }  // namespace quire::app

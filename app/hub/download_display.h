@@ -8,7 +8,6 @@
 #include <functional>
 #include <mutex>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -41,9 +40,5 @@ class DownloadDisplay {
   bool has_ended_ = false;
   std::thread thread_;
 };
-
-// " 43 % [########..........]  0.6 GiB of 1.4 GiB  52.1 MiB/s  0:14 left  Qwen/Qwen3-0.6B"; a narrow terminal cuts the
-// name.
-std::string total_line(std::string_view name, const hub::Progress::View& view, Duration took, std::size_t width);
 
 }  // namespace quire::app

@@ -78,13 +78,15 @@ model::RunnerLimits runner_limits(const Config& config, const model::ModelSpec& 
 
 }  // namespace
 
-Instance::Instance(const Config& config) : Instance(config, open_model(config.model)) {}
+Instance::Instance(const Config& config, const OnPacking& on_packing)
+    : Instance(config, read_model(config, open_model(config.model)), on_packing) {}
 
 Instance::Instance(const Config& config, ModelSource source)
-    : Instance(config, read_model(config, std::move(source))) {}
+    : Instance(config, read_model(config, std::move(source)), nullptr) {}
 
-Instance::Instance(const Config& config, ReadModel read)
-    : names_(config.served_model_name.empty() ? read.source.names : config.served_model_name),
+Instance::Instance(const Config& config, ReadModel read, const OnPacking& on_packing)
+    : names_(config.served_model_name.empty() ? api::ModelNames({read.source.name}, read.source.path)
+                                              : api::ModelNames(config.served_model_name)),
       tokenizer_(load_tokenizer(*read.source.files)),
       generation_(generation_of(read, *tokenizer_)),
       defaults_(default_params(config, generation_)),
@@ -93,7 +95,7 @@ Instance::Instance(const Config& config, ReadModel read)
       request_(with_drafts(request_before_packing(config, read), draft_memory(config, read))),
       pinned_(read_pinned_prefixes(config.pin_prefix, *tokenizer_, read.config.vocab, wanted_length(request_))),
       plan_(plan_memory(with_pinned(request_, pinned_))),
-      loaded_(pack(config, std::move(read))),
+      loaded_(pack(config, std::move(read), on_packing)),
       numeric_mode_(model::numeric_mode(loaded_.config, loaded_.decoder->checkpoint_digest(),
                                         loaded_.ops->description(), loaded_.decoder->weight_format(), loaded_.kv_dtype,
                                         loaded_.decoder->block_activation())),
@@ -121,8 +123,9 @@ std::string Instance::defaults_text() const {
   return text;
 }
 
-LoadedModel Instance::pack(const Config& config, ReadModel read) {
-  LoadedModel loaded = pack_model(config, std::move(read), config.max_num_batched_tokens, plan_.max_model_len);
+LoadedModel Instance::pack(const Config& config, ReadModel read, const OnPacking& on_packing) {
+  LoadedModel loaded =
+      pack_model(config, std::move(read), config.max_num_batched_tokens, plan_.max_model_len, nullptr, on_packing);
   if (!loaded.device->has_own_memory()) return loaded;
   const RoleScope role(engine_role);  // until its own thread takes the engine over
   request_.free_bytes = free_behind_step(config, loaded, speculation_);
@@ -203,8 +206,9 @@ void Instance::compute_pinned() {
 }
 
 std::vector<std::string> Instance::description() const {
-  std::vector<std::string> lines = {model_line(loaded_), weights_line(loaded_), "numeric mode: " + numeric_mode_,
-                                    kv_line(plan_, request_, loaded_.kv_dtype)};
+  std::vector<std::string> lines = {model_line(loaded_), weights_line(loaded_),
+                                    arithmetic_line(loaded_, model::fingerprint(numeric_mode_)),
+                                    "numeric mode: " + numeric_mode_, kv_line(plan_, request_, loaded_.kv_dtype)};
   if (speculation_.method != speculate::Method::kNone) {
     const bool by_rejection = speculation_.accept != sample::Accept::kMatch;
     lines.push_back(fmt::format("speculation: {}, up to {} draft tokens{}{}", name_of(speculation_.method),

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "api/services/model_names.h"
 #include "app/config/config.h"
 #include "app/drafting/drafting.h"
 #include "app/instance/pinned_prefixes.h"
@@ -36,7 +37,8 @@ namespace quire::app {
 
 class Instance {
  public:
-  explicit Instance(const Config& config);
+  // on_packing: pack_model().
+  explicit Instance(const Config& config, const OnPacking& on_packing = nullptr);
   // Uses these files instead of config.model.
   Instance(const Config& config, ModelSource source);
 
@@ -56,8 +58,8 @@ class Instance {
 
   const model::ModelSpec& model() const { return loaded_.config; }
   std::uint32_t max_model_len() const { return plan_.max_model_len; }
-  // Names of the model in the API; answers use the first.
-  const std::vector<std::string>& names() const { return names_; }
+  // Names of the model in the API.
+  const api::ModelNames& names() const { return names_; }
   std::shared_ptr<const text::Tokenizer> tokenizer() const { return tokenizer_; }
   const std::vector<TokenId>& eos() const { return generation_.eos; }
   // Sampling defaults from generation_config.json, or plain sampling.
@@ -74,14 +76,14 @@ class Instance {
   std::vector<std::string> description() const;
 
  private:
-  Instance(const Config& config, ReadModel read);
-  LoadedModel pack(const Config& config, ReadModel read);
+  Instance(const Config& config, ReadModel read, const OnPacking& on_packing);
+  LoadedModel pack(const Config& config, ReadModel read, const OnPacking& on_packing);
   engine::EngineOptions options_of_engine(const Config& config) const;
   engine::EngineParts parts_of_engine();
   void test_drafters() REQUIRES(engine_role);
   void compute_pinned() REQUIRES(engine_role);
 
-  std::vector<std::string> names_;
+  api::ModelNames names_;
   std::shared_ptr<const text::Tokenizer> tokenizer_;
   model::GenerationDefaults generation_;
   sample::Params defaults_;

@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/json.hpp>
 #include <charconv>
+
+#include "core/base/json.h"
 
 namespace quire::app {
 namespace {
@@ -29,11 +30,13 @@ std::optional<Sample> find(std::string_view text, std::string_view name, std::st
   return std::nullopt;
 }
 
-double number(std::string_view text, std::string_view name, std::string_view label = {}) {
+// A count, which Prometheus' text may write as 1e+06; 0 if the series is missing.
+std::uint64_t number(std::string_view text, std::string_view name, std::string_view label = {}) {
+  constexpr double kMost = 9007199254740992;  // 2^53
   const std::optional<Sample> sample = find(text, name, label);
   double value = 0;
   if (sample) std::from_chars(sample->value.data(), sample->value.data() + sample->value.size(), value);
-  return value;
+  return value >= 0 && value <= kMost ? static_cast<std::uint64_t>(value) : 0;
 }
 
 // The value of `key` in labels like key="value",…: up to the next quote that is not escaped.
@@ -50,8 +53,8 @@ std::string label_of(std::string_view labels, std::string_view key) {
 }
 
 // "75.0 %"; "-" if `whole` is 0.
-std::string share_text(double part, double whole) {
-  return whole == 0 ? "-" : fmt::format("{:.1f} %", 100.0 * part / whole);
+std::string share_text(std::uint64_t part, std::uint64_t whole) {
+  return whole == 0 ? "-" : fmt::format("{:.1f} %", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
 }
 
 }  // namespace
@@ -87,21 +90,21 @@ std::optional<ServerStatistics> read_statistics(std::string_view metrics) {
 }
 
 std::string statistics_text(const ServerStatistics& seen) {
-  std::string out = fmt::format("{}, quire {}: {:.0f} sequences run, {:.0f} wait\n\n", seen.model, seen.version,
-                                seen.running, seen.waiting);
-  const auto row = [&out](std::string_view what, double value, std::string_view more = {}) {
-    out += fmt::format("  {:<22} {:>14.0f}{}{}\n", what, value, more.empty() ? "" : "  ", more);
+  std::string out =
+      fmt::format("{}, quire {}: {} sequences run, {} wait\n\n", seen.model, seen.version, seen.running, seen.waiting);
+  const auto row = [&out](std::string_view what, std::uint64_t value, std::string_view more = {}) {
+    out += fmt::format("  {:<22} {:>14}{}{}\n", what, value, more.empty() ? "" : "  ", more);
   };
-  out += fmt::format("KV blocks of {:.0f} tokens, now\n", seen.block_tokens);
+  out += fmt::format("KV blocks of {} tokens, now\n", seen.block_tokens);
   row("empty", seen.blocks_empty);
   row("kept", seen.blocks_kept, "free, with content that the prefix cache can still use");
-  row("held", seen.blocks_held, fmt::format("pinned {:.0f}", seen.blocks_pinned));
+  row("held", seen.blocks_held, fmt::format("pinned {}", seen.blocks_pinned));
   row("saved by sharing", seen.blocks_saved);
   out += "\nsince the server started\n";
   row("block hits", seen.block_hits, share_text(seen.block_hits, seen.block_hits + seen.block_misses));
   row("block misses", seen.block_misses);
   row("prompt tokens found", seen.tokens_found,
-      fmt::format("{} of {:.0f}", share_text(seen.tokens_found, seen.tokens_queried), seen.tokens_queried));
+      fmt::format("{} of {}", share_text(seen.tokens_found, seen.tokens_queried), seen.tokens_queried));
   row("blocks freed", seen.blocks_freed);
   row("blocks evicted", seen.block_evictions);
   row("blocks copied", seen.block_copies, "before a write, because they were shared");
@@ -112,27 +115,27 @@ std::string statistics_text(const ServerStatistics& seen) {
 }
 
 std::string statistics_json(const ServerStatistics& seen) {
-  const double looked_up = seen.block_hits + seen.block_misses;
-  const boost::json::object out = {
+  const std::uint64_t looked_up = seen.block_hits + seen.block_misses;
+  const json::Object out = {
       {"model", seen.model},
       {"version", seen.version},
       {"block_tokens", seen.block_tokens},
       {"running", seen.running},
       {"waiting", seen.waiting},
-      {"blocks", {{"empty", seen.blocks_empty}, {"kept", seen.blocks_kept}, {"held", seen.blocks_held}}},
+      {"blocks", json::Object{{"empty", seen.blocks_empty}, {"kept", seen.blocks_kept}, {"held", seen.blocks_held}}},
       {"blocks_pinned", seen.blocks_pinned},
       {"blocks_saved_by_sharing", seen.blocks_saved},
       {"block_hits", seen.block_hits},
       {"block_misses", seen.block_misses},
-      {"block_hit_rate", looked_up == 0 ? 0.0 : seen.block_hits / looked_up},
+      {"block_hit_rate", looked_up == 0 ? 0.0 : static_cast<double>(seen.block_hits) / static_cast<double>(looked_up)},
       {"blocks_freed", seen.blocks_freed},
       {"block_evictions", seen.block_evictions},
       {"block_copies", seen.block_copies},
       {"prompt_tokens_queried", seen.tokens_queried},
       {"prompt_tokens_found", seen.tokens_found},
-      {"preemptions", {{"recompute", seen.preempted_by_recompute}, {"swap", seen.preempted_by_swap}}},
+      {"preemptions", json::Object{{"recompute", seen.preempted_by_recompute}, {"swap", seen.preempted_by_swap}}},
       {"overtakes", seen.overtakes}};
-  return boost::json::serialize(out) + "\n";
+  return json::serialize(out) + "\n";
 }
 
 }  // namespace quire::app

@@ -5,6 +5,7 @@
 // Fails   empty if the text has no quire:build_info: it is not from a quire server.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,24 +15,24 @@ namespace quire::app {
 struct ServerStatistics {
   std::string model;
   std::string version;
-  double block_tokens = 0;
-  double running = 0;
-  double waiting = 0;
-  double blocks_empty = 0;
-  double blocks_kept = 0;
-  double blocks_held = 0;
-  double blocks_pinned = 0;
-  double blocks_saved = 0;  // by sharing blocks
-  double block_hits = 0;
-  double block_misses = 0;
-  double blocks_freed = 0;
-  double block_evictions = 0;
-  double block_copies = 0;
-  double tokens_queried = 0;
-  double tokens_found = 0;
-  double preempted_by_recompute = 0;
-  double preempted_by_swap = 0;
-  double overtakes = 0;
+  std::uint64_t block_tokens = 0;
+  std::uint64_t running = 0;
+  std::uint64_t waiting = 0;
+  std::uint64_t blocks_empty = 0;
+  std::uint64_t blocks_kept = 0;
+  std::uint64_t blocks_held = 0;
+  std::uint64_t blocks_pinned = 0;
+  std::uint64_t blocks_saved = 0;  // by sharing blocks
+  std::uint64_t block_hits = 0;
+  std::uint64_t block_misses = 0;
+  std::uint64_t blocks_freed = 0;
+  std::uint64_t block_evictions = 0;
+  std::uint64_t block_copies = 0;
+  std::uint64_t tokens_queried = 0;
+  std::uint64_t tokens_found = 0;
+  std::uint64_t preempted_by_recompute = 0;
+  std::uint64_t preempted_by_swap = 0;
+  std::uint64_t overtakes = 0;
 };
 
 std::optional<ServerStatistics> read_statistics(std::string_view metrics);

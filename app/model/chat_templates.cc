@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -168,10 +169,32 @@ std::shared_ptr<const ChatModel> load_chat_model(const Config& config, const mod
   return chat;
 }
 
+ChatSummary summary_of(const ChatModel& chat) {
+  const auto name_in = [](const auto& syntaxes, auto format) {
+    const auto found = std::ranges::find_if(syntaxes, [&](const auto& one) { return one.format == format; });
+    return found == syntaxes.end() || found->parser == "none" ? std::string() : std::string(found->parser);
+  };
+  return {chat.plain.has_value(), chat.with_tools.has_value(), name_in(api::chat::call_syntaxes(), chat.calls),
+          name_in(api::chat::reasoning_syntaxes(), chat.reasoning)};
+}
+
+std::string chat_line(const ChatModel& chat) {
+  const ChatSummary summary = summary_of(chat);
+  if (!summary.has_template) return "chat: no template, so that chat requests get 400; --chat-template FILE gives one";
+  const auto form = [](const std::string& parser) { return parser.empty() ? "off" : "as " + parser; };
+  return fmt::format("chat: {}, tool calls {}, reasoning {}",
+                     summary.has_tool_template ? "one template, and one for tools" : "one template",
+                     form(summary.tool_calls), form(summary.reasoning));
+}
+
 std::string tokenizer_info(const Config& config, const model::ModelFiles& files) {
   json::Object info = json_of(files, "tokenizer_config.json");
   const Sources sources = find_sources(config, files, info);
-  for (const char* file : {"vocab_file", "merges_file", "tokenizer_file", "name_or_path"}) info.erase(file);
+  for (const char* file :
+       {"vocab_file", "merges_file", "tokenizer_file", "special_tokens_map_file", "added_tokens_file",
+        "tokenizer_config_file", "chat_template_file", "name_or_path", "_name_or_path"}) {
+    info.erase(file);
+  }
   json::Value reported = std::move(info);
   put_texts_for_tokens(reported);
   json::Object& object = reported.get_object();

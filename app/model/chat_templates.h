@@ -21,6 +21,17 @@ namespace quire::app {
 
 std::shared_ptr<const api::chat::ChatModel> load_chat_model(const Config& config, const model::ModelFiles& files);
 
+struct ChatSummary {
+  bool has_template = false;
+  bool has_tool_template = false;  // one for requests with tools
+  std::string tool_calls;          // value of --tool-call-parser; empty: calls are not read
+  std::string reasoning;           // value of --reasoning-parser; empty: likewise
+};
+ChatSummary summary_of(const api::chat::ChatModel& chat);
+
+// "chat: one template, tool calls as hermes, reasoning as think", for the operator.
+std::string chat_line(const api::chat::ChatModel& chat);
+
 // JSON body of GET /tokenizer_info: tokenizer_config.json without file names, with tokens as their text, the chat
 // template in use and the tokenizer's class.
 std::string tokenizer_info(const Config& config, const model::ModelFiles& files);

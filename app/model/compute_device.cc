@@ -90,6 +90,7 @@ class Gpu final : public ComputeDevice {
   void expect_within_limits(const gpu::ModelShape& model, const std::string& file) const override {
     expect_kernels_for(model, file);
   }
+  bool takes(backend::Format format) const override { return gpu::takes(format); }
   std::uint64_t weight_bytes(std::uint32_t n, std::uint32_t k, backend::Format type) const override {
     return gpu::weight_bytes(n, k, type);
   }
@@ -130,6 +131,7 @@ class Gpus final : public ComputeDevice {
     const std::vector<std::string> problems = gpu::problems_of_ranks(model.num_kv_heads, num_ranks());
     if (!problems.empty()) throw StartError(fmt::format("{}: --{}", file, problems.front()));
   }
+  bool takes(backend::Format format) const override { return gpu::takes(format); }
   std::uint64_t weight_bytes(std::uint32_t n, std::uint32_t k, backend::Format type) const override {
     return gpu::weight_bytes(gpu::outputs_of_rank(n, num_ranks()), k, type);
   }

@@ -15,6 +15,7 @@
 #include "app/model/embedded_model.h"
 #include "app/model/engine_settings.h"
 #include "app/model/machine.h"
+#include "app/process/progress_line.h"
 #include "core/base/check.h"
 #include "core/base/start_error.h"
 #include "core/model/gguf/gguf_files.h"
@@ -59,20 +60,6 @@ std::string weights_text(const LoadedModel& model) {
   return fmt::format("{} times {}", stored, *form == model::BlockActivation::kInt8 ? "int8" : "f32");
 }
 
-// "Q4_K, Q6_K": those of block-quantised matrices, most bytes first.
-std::string block_types_of(const model::Checkpoint& checkpoint) {
-  std::map<std::string_view, std::uint64_t> bytes;
-  for (const auto& [name, tensor] : checkpoint.tensors()) {
-    if (tensor.blocks()) bytes[tensor.dtype] += tensor.data.size();
-  }
-  std::vector<std::pair<std::uint64_t, std::string_view>> ordered;
-  for (const auto& [type, size] : bytes) ordered.emplace_back(size, type);
-  std::ranges::sort(ordered, std::greater());
-  std::string out;
-  for (const auto& [size, type] : ordered) out += (out.empty() ? "" : ", ") + std::string(type);
-  return out;
-}
-
 // Maximum number of sequences in a step. Branches of a draft may be sequences of their own.
 std::uint32_t sequences_of_step(const Config& config, std::uint32_t max_rows) {
   const std::uint64_t each = config.speculative_config.empty() ? 1 : sample::TokenTree::kMaxNodes;
@@ -83,7 +70,7 @@ std::uint32_t sequences_of_step(const Config& config, std::uint32_t max_rows) {
 // Path of the packed file. Its name has what is the same at every start, so a changed checkpoint replaces its own file.
 std::string packed_file_of(const Config& config, const ReadModel& read) {
   if (config.packed_cache.empty()) return "";
-  const std::string name = fmt::format("{}.{}.packed", read.source.names.front(), config.quantize);
+  const std::string name = fmt::format("{}.{}.packed", read.source.name, config.quantize);
   return (std::filesystem::path(config.packed_cache) / name).string();
 }
 
@@ -132,16 +119,16 @@ std::string name_of_path(const std::string& model) {
 }  // namespace
 
 ModelSource open_model(const std::string& model) {
-  if (model.empty() || model == kEmbeddedModel) return {embedded_model(), {kEmbeddedModel}};
+  if (model.empty() || model == kEmbeddedModel) return {embedded_model(), kEmbeddedModel};
   if (!model::is_model_path(model)) {
     throw StartError("MODEL " + model::explain_path(model) +
                      "\n(without MODEL, quire serves the small built-in model)");
   }
   std::unique_ptr<model::ModelFiles> files = model::open_model_files(model);
   const std::optional<std::string> repo = repo_of(model);
-  ModelSource source{std::move(files), {repo ? *repo : name_of_path(model)}};
-  if (source.names.front().empty()) source.names.front() = "model";
-  if (!repo && source.names.front() != model) source.names.push_back(model);
+  ModelSource source{std::move(files), repo ? *repo : name_of_path(model)};
+  if (source.name.empty()) source.name = "model";
+  if (!repo && source.name != model) source.path = model;
   return source;
 }
 
@@ -175,27 +162,63 @@ model::BlockActivation activations_of(const Config& config) {
   return config.activations == "f32" ? model::BlockActivation::kF32 : model::BlockActivation::kInt8;
 }
 
-std::uint64_t packed_bytes_of(const model::Checkpoint& checkpoint, const model::ModelSpec& model,
-                              std::optional<backend::Format> quantize, const ComputeDevice& device) {
+namespace {
+
+std::uint64_t packed_bytes_of(const model::TensorEntry& entry, const model::Checkpoint& checkpoint,
+                              const model::ModelSpec& model, std::optional<backend::Format> quantize,
+                              const ComputeDevice& device) {
   std::uint64_t bytes = 0;
-  for (const model::TensorEntry& entry : model::tensor_table(model).entries) {
-    for (const model::TensorPart& part : entry.parts) {
-      const model::Tensor* tensor = checkpoint.find(part.name);
-      if (tensor == nullptr || !tensor->stored_format()) continue;  // packing rejects it
-      const std::uint64_t rows = part.num_rows();
-      const std::uint64_t values = part.shape.size() < 2 ? rows : rows * part.inputs();
-      if (entry.kind != model::TensorEntry::Kind::kMatrix) {
-        bytes += values * sizeof(float);
-        continue;
-      }
-      const backend::Format format =
-          model::packed_format(entry.role, model, *tensor, quantize, model::BlockActivation::kInt8,
-                               [&](backend::Format wanted) { return device.takes(wanted); });
-      bytes += device.weight_bytes(static_cast<std::uint32_t>(rows), static_cast<std::uint32_t>(part.inputs()), format);
+  for (const model::TensorPart& part : entry.parts) {
+    const model::Tensor* tensor = checkpoint.find(part.name);
+    if (tensor == nullptr || !tensor->stored_format()) continue;  // packing rejects it
+    const std::uint64_t rows = part.num_rows();
+    const std::uint64_t values = part.shape.size() < 2 ? rows : rows * part.inputs();
+    if (entry.kind != model::TensorEntry::Kind::kMatrix) {
+      bytes += values * sizeof(float);
+      continue;
     }
-    for (const model::TensorPart& bias : entry.biases) bytes += bias.num_rows() * sizeof(float);
+    const backend::Format format =
+        model::packed_format(entry.role, model, *tensor, quantize, model::BlockActivation::kInt8,
+                             [&](backend::Format wanted) { return device.takes(wanted); });
+    bytes += device.weight_bytes(static_cast<std::uint32_t>(rows), static_cast<std::uint32_t>(part.inputs()), format);
   }
+  for (const model::TensorPart& bias : entry.biases) bytes += bias.num_rows() * sizeof(float);
   return bytes;
+}
+
+}  // namespace
+
+PackedSize packed_size_of(const model::Checkpoint& checkpoint, const model::ModelSpec& model,
+                          std::optional<backend::Format> quantize, const ComputeDevice& device) {
+  const model::TensorTable table = model::tensor_table(model);
+  PackedSize size;
+  for (const model::TensorEntry& entry : table.entries) {
+    const std::uint64_t bytes = packed_bytes_of(entry, checkpoint, model, quantize, device);
+    size.bytes += bytes;
+    size.step_bytes += model::step_bytes_of(entry, model, bytes);
+  }
+  return size;
+}
+
+std::string experts_text(const model::ModelSpec& model) {
+  const model::MixtureSpec* mixture = model.mixture();
+  if (mixture == nullptr) return "";
+  const auto mixes = [](const model::LayerSpec& layer) { return layer.experts.has_value(); };
+  return fmt::format("{} of {} in each of {} layers", mixture->rule.top_k, mixture->rule.num_experts,
+                     std::ranges::count_if(model.layers, mixes));
+}
+
+std::string block_types_of(const model::Checkpoint& checkpoint) {
+  std::map<std::string_view, std::uint64_t> bytes;
+  for (const auto& [name, tensor] : checkpoint.tensors()) {
+    if (tensor.blocks()) bytes[tensor.dtype] += tensor.data.size();
+  }
+  std::vector<std::pair<std::uint64_t, std::string_view>> ordered;
+  for (const auto& [type, size] : bytes) ordered.emplace_back(size, type);
+  std::ranges::sort(ordered, std::greater());
+  std::string out;
+  for (const auto& [size, type] : ordered) out += (out.empty() ? "" : ", ") + std::string(type);
+  return out;
 }
 
 namespace {
@@ -230,20 +253,27 @@ ReadModel read_model(const Config& config, ModelSource source) {
   read.config.copy_kv_heads(read.device->num_ranks());
   const backend::Format weights = quantize_of(config).value_or(read.stored);
   expect_within_limits(*read.device, read.config, read.kv_dtype, weights, read.source.files->describe("config.json"));
-  read.packed_bytes = packed_bytes_of(checkpoint, read.config, quantize_of(config), *read.device);
+  const PackedSize size = packed_size_of(checkpoint, read.config, quantize_of(config), *read.device);
+  read.packed_bytes = size.bytes;
+  read.step_bytes = size.step_bytes;
   return read;
 }
 
 LoadedModel pack_model(const Config& config, ReadModel read, std::uint32_t max_rows, std::uint32_t max_model_len,
-                       const OpsWrapper& wrap) {
+                       const OpsWrapper& wrap, const OnPacking& on_progress) {
   LoadedModel loaded{std::move(read), nullptr, nullptr, "", {}};
   loaded.ops = loaded.device->make_ops(
       {max_rows, sequences_of_step(config, max_rows), max_model_len, kv_groups(config, loaded.config).size()});
   if (wrap) loaded.ops = wrap(std::move(loaded.ops));
   loaded.packed_file = packed_file_of(config, loaded);
   const TimePoint started = SteadyClock().now();
-  loaded.decoder = std::make_unique<model::Decoder>(*loaded.ops, loaded.config, *loaded.source.files, max_model_len,
-                                                    quantize_of(config), loaded.packed_file, activations_of(config));
+  WorkDisplay display(config.quantize == "none" ? "packing" : "quantising", loaded.source.name, on_progress);
+  loaded.decoder = std::make_unique<model::Decoder>(
+      *loaded.ops, loaded.config, *loaded.source.files, max_model_len,
+      model::LoadOptions{.quantize = quantize_of(config),
+                         .packed_file = loaded.packed_file,
+                         .blocks = activations_of(config),
+                         .on_packed = [&](std::uint64_t done, std::uint64_t size) { display.show(done, size); }});
   loaded.took = SteadyClock().now() - started;
   return loaded;
 }
@@ -292,10 +322,22 @@ MemoryRequest request_before_packing(const Config& config, const ReadModel& read
 }
 
 std::string model_line(const LoadedModel& model) {
-  return fmt::format("{}: {}, {:.1f} M parameters, {}, {} packed{}, on {}", model.source.names.front(),
+  return fmt::format("{}: {}, {:.1f} M parameters, {}, {} packed{}, on {}", model.source.name,
                      model.config.architecture, static_cast<double>(model.num_parameters) * 1e-6, weights_text(model),
                      bytes_text(model.decoder->packed_bytes()),
                      widens_blocks(model) ? " (less with --quantize int8 or int4)" : "", model.ops->description());
+}
+
+std::string arithmetic_line(const LoadedModel& model, std::string_view fingerprint) {
+  using enum backend::Format::Activation;
+  const auto activation = model.decoder->block_activation().value_or(model.decoder->weight_format().activation);
+  return fmt::format(
+      "arithmetic: activations in {}, KV cache in {}; every server with the fingerprint {} gives the same "
+      "tokens for the same request",
+      activation == kInt8   ? "int8"
+      : activation == kBF16 ? "bf16"
+                            : "f32",
+      name_of(model.kv_dtype), fingerprint);
 }
 
 std::string weights_line(const LoadedModel& model) {

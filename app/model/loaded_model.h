@@ -25,7 +25,8 @@ namespace quire::app {
 
 struct ModelSource {
   std::unique_ptr<model::ModelFiles> files;
-  std::vector<std::string> names;  // "stories"; or the name on the hub; or the directory's name, and the path as given
+  std::string name;    // "stories"; or the name on the hub; or the last part of the path
+  std::string path{};  // as given; empty: of the hub, or the same as `name`
 };
 
 ModelSource open_model(const std::string& model);
@@ -39,10 +40,19 @@ backend::KvType kv_dtype_of(const Config& config, backend::Format weights);
 std::optional<backend::Format> quantize_of(const Config& config);
 // Form of --activations.
 model::BlockActivation activations_of(const Config& config);
-// Bytes of the checkpoint's tensors packed on the device; slightly too high where matrices packed together share a
-// panel.
-std::uint64_t packed_bytes_of(const model::Checkpoint& checkpoint, const model::ModelSpec& model,
-                              std::optional<backend::Format> quantize, const ComputeDevice& device);
+// The checkpoint's tensors packed on the device; slightly too high where matrices packed together share a panel.
+struct PackedSize {
+  std::uint64_t bytes = 0;
+  std::uint64_t step_bytes = 0;  // of weights that a step of one row reads: Weights::step_bytes()
+};
+PackedSize packed_size_of(const model::Checkpoint& checkpoint, const model::ModelSpec& model,
+                          std::optional<backend::Format> quantize, const ComputeDevice& device);
+
+// "8 of 128 in each of 48 layers": the experts of a token; empty: the model has none.
+std::string experts_text(const model::ModelSpec& model);
+
+// "Q4_K, Q6_K": types of block-quantised matrices, most bytes first; empty: there are none.
+std::string block_types_of(const model::Checkpoint& checkpoint);
 
 // Everything known from the files before any weight is packed.
 struct ReadModel {
@@ -51,6 +61,7 @@ struct ReadModel {
   std::uint64_t num_parameters = 0;
   std::uint64_t weight_bytes = 0;                  // in the checkpoint
   std::uint64_t packed_bytes = 0;                  // planned, with --quantize
+  std::uint64_t step_bytes = 0;                    // of these, read for one token
   backend::Format stored = backend::Format::kF32;  // main_dtype()
   std::string block_types{};                       // "Q4_K, Q6_K" of a GGUF file, most bytes first; else empty
   backend::KvType kv_dtype = backend::KvType::kF32;
@@ -67,9 +78,11 @@ struct LoadedModel : ReadModel {
 ReadModel read_model(const Config& config, ModelSource source);
 // Wraps the ops, for example to record the calls.
 using OpsWrapper = std::function<std::unique_ptr<backend::Ops>(std::unique_ptr<backend::Ops>)>;
-// `max_rows`: of one step. `max_model_len`: number of positions in the rope table.
+// Called while weights are packed: 0..1.
+using OnPacking = std::function<void(double fraction)>;
+// `max_rows`: of one step. `max_model_len`: number of positions in the rope table. Shows how far it is.
 LoadedModel pack_model(const Config& config, ReadModel read, std::uint32_t max_rows, std::uint32_t max_model_len,
-                       const OpsWrapper& wrap = nullptr);
+                       const OpsWrapper& wrap = nullptr, const OnPacking& on_progress = nullptr);
 // read_model() and pack_model(), for the model's own length.
 LoadedModel load_model(const Config& config, ModelSource source, std::uint32_t max_rows,
                        const OpsWrapper& wrap = nullptr);
@@ -85,6 +98,7 @@ MemoryRequest request_before_packing(const Config& config, const ReadModel& read
 // "bf16 quantised to int8", blocks as "Q4_K, Q6_K widened to f32".
 std::string model_line(const LoadedModel& model);
 // "weights packed in 2.914 s", or "weights from /cache/llama.int8.packed in 0.201 s".
+std::string arithmetic_line(const LoadedModel& model, std::string_view fingerprint);
 std::string weights_line(const LoadedModel& model);
 
 }  // namespace quire::app

@@ -97,16 +97,26 @@ std::optional<std::uint64_t> bytes_left(std::optional<std::uint64_t> most, const
 }
 
 // Above memory.high the kernel throttles a group until it frees memory: treated as a limit.
+std::optional<std::uint64_t> limit_of_group_v2(const std::string& directory) {
+  const std::string memory = directory + "/memory.";
+  return least_of(number_of(line_of(memory + "max", "")), number_of(line_of(memory + "high", "")));
+}
+
+// Without a limit the file has the largest whole number of pages in 63 bits.
+std::optional<std::uint64_t> limit_of_group_v1(const std::string& directory) {
+  constexpr std::uint64_t kNone = std::uint64_t{1} << 62;
+  const auto most = number_of(line_of(directory + "/memory.limit_in_bytes", ""));
+  return most && *most < kNone ? most : std::nullopt;
+}
+
 std::optional<std::uint64_t> bytes_of_group_v2(const std::string& directory) {
   const std::string memory = directory + "/memory.";
-  const auto most = least_of(number_of(line_of(memory + "max", "")), number_of(line_of(memory + "high", "")));
-  return bytes_left(most, memory + "current", memory + "stat", "inactive_file");
+  return bytes_left(limit_of_group_v2(directory), memory + "current", memory + "stat", "inactive_file");
 }
 
 std::optional<std::uint64_t> bytes_of_group_v1(const std::string& directory) {
   const std::string memory = directory + "/memory.";
-  return bytes_left(number_of(line_of(memory + "limit_in_bytes", "")), memory + "usage_in_bytes", memory + "stat",
-                    "total_inactive_file");
+  return bytes_left(limit_of_group_v1(directory), memory + "usage_in_bytes", memory + "stat", "total_inactive_file");
 }
 
 // The smallest value of the process's group and its ancestors. In a container the names may be the host's: a group that
@@ -146,6 +156,12 @@ std::optional<std::uint64_t> group_memory_bytes(const std::string& mounts, const
   const Groups groups = groups_of(membership);
   return least_of(least_upwards(mounts, groups.v2, bytes_of_group_v2),
                   least_upwards(mounts + "/memory", groups.v1_memory, bytes_of_group_v1));
+}
+
+std::optional<std::uint64_t> group_memory_limit(const std::string& mounts, const std::string& membership) {
+  const Groups groups = groups_of(membership);
+  return least_of(least_upwards(mounts, groups.v2, limit_of_group_v2),
+                  least_upwards(mounts + "/memory", groups.v1_memory, limit_of_group_v1));
 }
 
 std::optional<std::uint64_t> free_memory_bytes() {

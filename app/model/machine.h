@@ -25,6 +25,10 @@ std::optional<std::uint32_t> quota_cpus(const std::string& mounts = "/sys/fs/cgr
 std::optional<std::uint64_t> group_memory_bytes(const std::string& mounts = "/sys/fs/cgroup",
                                                 const std::string& membership = "/proc/self/cgroup");
 
+// The least of those limits themselves. Empty if no group has one.
+std::optional<std::uint64_t> group_memory_limit(const std::string& mounts = "/sys/fs/cgroup",
+                                                const std::string& membership = "/proc/self/cgroup");
+
 // The smaller of MemAvailable and group_memory_bytes().
 std::optional<std::uint64_t> free_memory_bytes();
 

@@ -1,6 +1,7 @@
 #include "app/process/program.h"
 
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <new>
 
@@ -43,6 +44,8 @@ int run_program(int argc, char** argv, int (*run)(const std::vector<std::string>
 }
 
 void set_log(const Config& config) {
+  const char* no_color = std::getenv("NO_COLOR");
+  if (no_color != nullptr && *no_color != '\0') no_log_colours();
   set_log_level(level_of(config.log_level));
   set_log_format(config.log_format == "json" ? LogFormat::kJson : LogFormat::kText);
 }

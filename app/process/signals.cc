@@ -68,7 +68,7 @@ void Signals::wait() {
     }
     const std::function<void(int)> callback = std::exchange(callback_, nullptr);
     if (!callback) {
-      log_warn("ended_by_signal", "signal={}", signal);
+      log_warn("ended_by_signal", {{"signal", signal}});
       flush_log();
       _exit(128 + signal);
     }

@@ -12,13 +12,12 @@
 namespace quire::app {
 namespace {
 
-constexpr std::uint32_t kMaxReplyHeadBytes = 16 * 1024;
 constexpr std::uint64_t kMaxReplyBytes = 64 * 1024;
 constexpr std::uint32_t kMaxRetryAfter_s = 24 * 60 * 60;
 
 HttpClient client_of(Url url, const std::string& ca_file) {
   try {
-    return {std::move(url), kMaxReplyHeadBytes, kMaxReplyBytes, ca_file};
+    return {std::move(url), {.body_bytes = kMaxReplyBytes, .ca_file = ca_file}};
   } catch (const StartError& error) {
     throw StartError(fmt::format("OTEL_EXPORTER_OTLP_CERTIFICATE {}", error.what()));
   }

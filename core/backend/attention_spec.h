@@ -40,6 +40,14 @@ struct PositionBias {
   explicit operator bool() const { return slopes != nullptr; }
 };
 
+// Scores of each head that belong to no position: they take a part of the softmax, and weigh no value.
+struct HeadSinks {
+  const Vector* scores = nullptr;  // of each query head; null: none
+  std::uint32_t first = 0;         // index in it of the first head's (a shard's heads are later)
+
+  explicit operator bool() const { return scores != nullptr; }
+};
+
 struct AttentionSpec {
   std::uint32_t layer = 0;         // index of the layer in the KV cache
   std::uint32_t num_heads = 0;     // H
@@ -49,6 +57,7 @@ struct AttentionSpec {
   std::uint32_t window = 0;        // a row attends to the last `window` positions, its own included; 0: all
   float softcap = 0.0f;            // scores are softcap · tanh(score / softcap); 0: as they are
   PositionBias bias{};
+  HeadSinks sinks{};
   HeadNorm q_norm{};
   HeadNorm k_norm{};
   bool norms_after_rope = false;  // of q and k, which are RMS norms of each head with one scale for all then

@@ -144,8 +144,10 @@ void expect_linear(const Batch& batch, const Buffer& x, const WeightList& weight
     CHECK_EQ(rows, batch.num_rows());
     expect_rope_store(batch, *then->attention, out, *then->cache);
   }
-  if (const auto* then = std::get_if<ThenActivate>(&after))
+  if (const auto* then = std::get_if<ThenActivate>(&after)) {
+    CHECK(!then->clamp);
     expect_activate(out, then->kind, then->gated, rows, *then->out);
+  }
   if (const auto* then = std::get_if<ThenAdd>(&after)) {
     if (then->norm) expect_norm(out, then->norm, rows, out);
     expect_add(*then->x, out, rows);
@@ -188,6 +190,7 @@ void expect_attend(const Batch& batch, const AttentionSpec& spec, const Buffer& 
   expect_attention(batch, spec, shape);
   expect(qkv, batch.num_rows(), spec.qkv_width());
   expect(out, batch.num_rows(), spec.q_width());
+  if (spec.sinks) CHECK_LE(std::uint64_t{spec.sinks.first} + spec.num_heads, spec.sinks.scores->size());
   if (spec.bias) CHECK_LE(std::uint64_t{spec.bias.first} + spec.num_heads, spec.bias.slopes->size());
   for (const SequenceRows& sequence : batch.sequences) {
     const std::uint32_t last = sequence.first_position + (sequence.num_rows - 1);
@@ -270,6 +273,55 @@ void expect_place(const Buffer& x, std::uint32_t rows, std::uint32_t column, con
 
 void expect_cut(const Buffer& x, std::uint32_t rows, std::uint32_t column, const Buffer& out) {
   expect_place(out, rows, column, x);
+}
+
+void expect_route(const Buffer& logits, const RouteRule& rule, const RouteVectors& vectors, std::uint32_t rows,
+                  const Routes& routes) {
+  expect(logits, rows, rule.num_experts);
+  for (const Vector* vector : {vectors.bias, vectors.scales}) {
+    if (vector != nullptr) expect(*vector, rule.num_experts);
+  }
+  CHECK_LE(rows, routes.max_rows());
+  CHECK_EQ(routes.num_experts(), rule.num_experts);
+  CHECK_EQ(routes.top_k(), rule.top_k);
+  CHECK(rule.top_k > 0 && rule.top_groups > 0 && rule.num_groups > 0);
+  CHECK_LE(rule.top_groups, rule.num_groups);
+  CHECK_EQ(rule.num_experts % rule.num_groups, 0u);
+  CHECK_LE(rule.top_k, rule.num_experts / rule.num_groups * rule.top_groups);
+  const bool is_plain = vectors.bias == nullptr && vectors.scales == nullptr && rule.num_groups == 1;
+  CHECK(rule.score != RouteScore::kSparsemixer || is_plain);
+}
+
+void expect_gather_by_expert(const Buffer& x, const Routes& routes, std::uint32_t rows, const Buffer& out) {
+  CHECK(&x != &out);
+  CHECK_LE(rows, routes.max_rows());
+  expect(x, rows, out.width());
+  expect(out, rows * routes.top_k(), x.width());
+}
+
+void expect_linear_by_expert(const Buffer& x, ExpertWeights weights, const Routes& routes, std::uint32_t rows,
+                             const Buffer& out, const ThenActivate* then) {
+  CHECK_LE(rows, routes.max_rows());
+  CHECK_EQ(weights.size(), routes.num_experts());
+  const std::uint32_t all = rows * routes.top_k();
+  for (const WeightList& list : weights) {
+    CHECK_EQ(list.size(), weights.front().size());
+    for (std::size_t i = 0; i < list.size(); ++i) expect_multiply(x, list[i], all, 0, out);
+    expect(out, all, list.n());
+  }
+  if (then == nullptr) return;
+  CHECK(!then->clamp || then->gated);
+  expect_activate(out, then->kind, then->gated, all, *then->out);
+}
+
+void expect_combine_experts(const Buffer& y, const Routes& routes, const SharedExpert& shared, std::uint32_t rows,
+                            const Buffer& out) {
+  CHECK(&y != &out && shared.rows != &out);
+  CHECK_LE(rows, routes.max_rows());
+  expect(y, rows * routes.top_k(), out.width());
+  expect(out, rows, y.width());
+  if (shared.rows != nullptr) expect(*shared.rows, rows, out.width());
+  if (shared.gate != nullptr) expect(*shared.gate, rows, 1);
 }
 
 void expect_gather(const Batch& batch, const Buffer& x, const Buffer& out) {

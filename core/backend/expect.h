@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "core/backend/batch.h"
+#include "core/backend/experts.h"
 #include "core/backend/linear.h"
 #include "core/backend/tensors.h"
 
@@ -41,6 +42,13 @@ void expect_mix(Streams x, const Buffer& coefs, std::uint32_t rows, Streams out)
 void expect_correct(Streams x, const Buffer& y, const Buffer& coefs, std::uint32_t rows);
 void expect_place(const Buffer& x, std::uint32_t rows, std::uint32_t column, const Buffer& out);
 void expect_cut(const Buffer& x, std::uint32_t rows, std::uint32_t column, const Buffer& out);
+void expect_route(const Buffer& logits, const RouteRule& rule, const RouteVectors& vectors, std::uint32_t rows,
+                  const Routes& routes);
+void expect_gather_by_expert(const Buffer& x, const Routes& routes, std::uint32_t rows, const Buffer& out);
+void expect_linear_by_expert(const Buffer& x, ExpertWeights weights, const Routes& routes, std::uint32_t rows,
+                             const Buffer& out, const ThenActivate* then);
+void expect_combine_experts(const Buffer& y, const Routes& routes, const SharedExpert& shared, std::uint32_t rows,
+                            const Buffer& out);
 void expect_gather(const Batch& batch, const Buffer& x, const Buffer& out);
 void expect_choose(const Batch& batch, const Buffer& logits, std::uint32_t vocab);
 

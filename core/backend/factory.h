@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 
+#include "core/backend/experts.h"
 #include "core/backend/tensors.h"
 
 namespace quire::backend {
@@ -50,6 +51,8 @@ class Factory {
                                                  std::uint32_t half) = 0;
   virtual std::unique_ptr<Buffer> make_buffer(std::uint32_t max_rows, std::uint32_t width) = 0;
   virtual std::unique_ptr<KvCache> make_kv(const KvShape& shape) = 0;
+  // StartError: the device has no kernels for mixtures of experts.
+  virtual std::unique_ptr<Routes> make_routes(std::uint32_t max_rows, std::uint32_t num_experts, std::uint32_t top_k);
 };
 
 }  // namespace quire::backend

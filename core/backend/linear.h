@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <variant>
 
@@ -53,12 +54,19 @@ struct Xielu {
   float linear = 0.0f;    // b
   float most = 0.0f;      // e, not above 0
 };
+// Of gates and ups that are limited: StepOps::linear_by_expert().
+struct Clamp {
+  float alpha = 1.0f;
+  float limit = 0.0f;
+  bool operator==(const Clamp&) const = default;
+};
 // activate() into `out` [T, F]. Gated: the outputs are gate | up.
 struct ThenActivate {
   Buffer* out;
   Activation kind = Activation::kSilu;
   bool gated = true;
   Xielu xielu{};
+  std::optional<Clamp> clamp{};  // in place of activate(), of linear_by_expert() alone
 };
 // The outputs are normed, if there is a norm, and added to x [T, N]: add().
 struct ThenAdd {

@@ -20,6 +20,7 @@
 #include <span>
 
 #include "core/backend/batch.h"
+#include "core/backend/experts.h"
 #include "core/backend/linear.h"
 #include "core/backend/tensors.h"
 
@@ -93,7 +94,8 @@ class StepOps {
   //   m_s = max z_j;  e_j = exp(z_j - m_s);
   //   l_s = sum16 by j mod 16 of e_j;  o_s = fma over j ascending of e_j·v_j.
   // Spans merge in order: m = max(M, m_s); a = exp(M - m), b = exp(m_s - m);  L = fma(L, a, l_s*b);
-  //   O = fma(O, a, o_s*b); M = m (the first span is taken as it is). out = O * (1/L).
+  //   O = fma(O, a, o_s*b); M = m (the first span is taken as it is). A head's sink is merged last, as a span with
+  //   m_s = its score, l_s = 1 and o_s = 0. out = O * (1/L).
   // Positions that a row does not attend to are not read for it. If a sequence requests accumulated attention scores,
   // each row, head and layer adds round(exp(z_j - M) * (1/L) * 2^32), as an integer, to every position that the row
   // attends to.
@@ -130,6 +132,32 @@ class StepOps {
   virtual void place(const Buffer& x, std::uint32_t rows, std::uint32_t column, Buffer& out) = 0;
   // out[t,i] = x[t, column + i], for as many columns as `out` has.
   virtual void cut(const Buffer& x, std::uint32_t rows, std::uint32_t column, Buffer& out) = 0;
+  // Chooses k experts for each row, by logits z [T, X] that are used up. Scores s_j, sums over experts by sum16:
+  //   softmax      s_j = exp(z_j - max z) / sum of exp(z - max z)
+  //   sigmoid      s_j = 1 / (1 + exp(-z_j))
+  //   logit        s_j = z_j
+  // Chosen are the k highest of c_j = s_j + bias[j], no addition without a bias; of equals the expert of lower index,
+  // and a NaN is the highest of all. With groups only experts of the top_groups whose sum of the two highest c is
+  // highest. The weights w_j of a row are its s_j; logit: exp(s_j - max s) / sum of exp(s - max s), over the chosen
+  // ones. Then, if `normed`, w_j / max(sum of w + norm_eps, norm_least); then w_j * scale; then w_j * scales[j], if
+  // there are any. Sums over a row's experts are plain, by ascending index.
+  //   sparsemixer  k times: m = max z of the experts not yet chosen; chosen is the first of that z; its weight is
+  //                1 / sum of exp(z - m) over those of them with (m - z) / max(|z|, m) <= margin. No vectors and no
+  //                groups.
+  virtual void route(Buffer& logits, const RouteRule& rule, const RouteVectors& vectors, std::uint32_t rows,
+                     Routes& routes);
+  // out[i,:] = the row that is the i-th by expert.
+  virtual void gather_by_expert(const Buffer& x, const Routes& routes, std::uint32_t rows, Buffer& out);
+  // multiply()'s equations for rows by expert, each by its own expert's weights, outputs side by side as in linear();
+  // then activate() if it is asked for, or with a clamp, g and u a row's gates and ups:
+  //   g = min(limit, g);  u = min(limit, max(-limit, u));  (u + 1) * (g / (1 + exp(-(alpha * g))))
+  // An override may be faster, never different.
+  virtual void linear_by_expert(const Buffer& x, ExpertWeights weights, const Routes& routes, std::uint32_t rows,
+                                Buffer& out, const ThenActivate* then = nullptr);
+  // y_i the outputs of a row's experts (rows by expert), i ascending by the expert's index: out[t,:] = y_0 * w_0, then
+  // fma(y_i, w_i, out[t,:]) for the others, then fma(shared[t,:], g, out[t,:]), g = 1 / (1 + exp(-gate[t])) or 1.
+  virtual void combine_experts(const Buffer& y, const Routes& routes, const SharedExpert& shared, std::uint32_t rows,
+                               Buffer& out);
   // out[r,:] = x[logits_rows[r].row,:].
   virtual void gather_logits_rows(const Buffer& x, Buffer& out) = 0;
   // One sampled token per logits row from its logits [R, V] and its edits, or the score of a given token:
@@ -145,6 +173,10 @@ class StepOps {
 
   // After collect(): copies rows of a buffer to host memory, f32, row-major, for pooling, drafters and tests.
   virtual void read(const Buffer& buffer, std::uint32_t first_row, std::uint32_t num_rows, std::span<float> out) = 0;
+
+  // Copies the experts of the first rows and their weights [rows, k], ascending by index in each row, for tests.
+  virtual void read_routes(const Routes& routes, std::uint32_t rows, std::span<std::uint32_t> experts,
+                           std::span<float> weights);
 
   // Between steps: copies a drafter's rows from host memory into a buffer's first rows. `rows` may be reused on return.
   virtual void write(std::span<const float> rows, Buffer& buffer) = 0;

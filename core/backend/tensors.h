@@ -38,6 +38,7 @@ struct HostMatrix {
   Format format = Format::kF32;  // a plain one, or blocks
   std::uint32_t n = 0;
   std::uint32_t k = 0;
+  float factor = 1.0f;  // of all numbers; other than 1 only where they are packed in a format with has_own_factor()
 };
 
 // Matrices that share their input, packed together: y = x · [W0; W1; …]ᵀ + bias. Each keeps its checkpoint's bits or is

@@ -11,9 +11,7 @@
 #include <cstdio>
 #include <memory>
 #include <mutex>
-#include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "core/base/json_string.h"
 #include "core/base/log_writer.h"
@@ -21,13 +19,13 @@
 namespace quire {
 namespace {
 
-constexpr const char* kTextPattern = "%Y-%m-%dT%H:%M:%S.%e %^%l%$ %v";
+constexpr const char* kTextPattern = "%Y-%m-%dT%H:%M:%S.%e%z %^%l%$ %v";
 constexpr const char* kJsonPattern = R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l",%v})";
 
 LogFormat the_format = LogFormat::kText;  // set before threads start
 
 // The part of a line after time and level.
-std::string message_of(std::string_view event, fmt::string_view format, fmt::format_args args);
+std::string message_of(std::string_view event, const LogFields& fields);
 
 // spdlog's sink to standard error: the calling thread writes, or a LogWriter.
 class Sink final : public spdlog::sinks::base_sink<std::mutex> {
@@ -35,7 +33,7 @@ class Sink final : public spdlog::sinks::base_sink<std::mutex> {
   void begin_thread() {
     const std::lock_guard lock(mutex_);
     const auto of_dropped = [this](std::uint64_t lines) {
-      const std::string text = message_of("log_lines_dropped", "lines={}", fmt::make_format_args(lines));
+      const std::string text = message_of("log_lines_dropped", {{"lines", lines}});
       const std::lock_guard formatting(mutex_);
       return line_of(spdlog::details::log_msg(spdlog::string_view_t(), spdlog::level::warn, text));
     };
@@ -52,6 +50,7 @@ class Sink final : public spdlog::sinks::base_sink<std::mutex> {
   void flush_thread() {
     if (const std::shared_ptr<LogWriter> writer = the_writer()) writer->flush(kLastWords);
   }
+  void no_colours() { colours_ = false; }
   std::uint64_t num_dropped() {
     const std::lock_guard lock(mutex_);
     return num_dropped_ + (writer_ ? writer_->num_dropped() : 0);
@@ -85,7 +84,7 @@ class Sink final : public spdlog::sinks::base_sink<std::mutex> {
     return line;
   }
 
-  const bool colours_ = spdlog::details::os::in_terminal(stderr) && spdlog::details::os::is_color_terminal();
+  bool colours_ = spdlog::details::os::in_terminal(stderr) && spdlog::details::os::is_color_terminal();
   std::shared_ptr<LogWriter> writer_;  // null: the calling thread writes
   std::uint64_t num_dropped_ = 0;      // by earlier writers
 };
@@ -102,37 +101,6 @@ spdlog::level::level_enum spdlog_level(LogLevel level) {
   constexpr spdlog::level::level_enum kLevels[] = {spdlog::level::debug, spdlog::level::info, spdlog::level::warn,
                                                    spdlog::level::err, spdlog::level::off};
   return kLevels[static_cast<int>(level)];
-}
-
-struct KeyAndField {
-  std::string_view key;
-  std::string_view field;  // "{}", "{:.1f}"
-};
-
-// The keys and fields of a format such as "id={} ms={:.1f}"; empty for any other format.
-std::vector<KeyAndField> keys_of(std::string_view format) {
-  std::vector<KeyAndField> keys;
-  while (!format.empty()) {
-    const std::string_view word = format.substr(0, format.find(' '));
-    format.remove_prefix(std::min(format.size(), word.size() + 1));
-    const std::size_t equals = word.find("={");
-    const bool is_pair = equals != word.npos && equals > 0 && word.find('}') + 1 == word.size() &&
-                         word.find_first_not_of("abcdefghijklmnopqrstuvwxyz_") == equals;
-    if (!is_pair) return {};
-    keys.push_back({word.substr(0, equals), word.substr(equals + 1)});
-  }
-  return keys;
-}
-
-// True if the argument is written to JSON without quotes: a finite number or a bool.
-bool is_bare(fmt::format_args args, int index) {
-  return fmt::visit_format_arg(
-      [](auto value) {
-        using Value = decltype(value);
-        if constexpr (std::is_floating_point_v<Value>) return std::isfinite(value);
-        return std::is_integral_v<Value> && !std::is_same_v<Value, char>;
-      },
-      args.get(index));
 }
 
 // Escapes every character that some reader takes as the end of a line or for control: ASCII's control characters,
@@ -155,34 +123,33 @@ std::string one_line(std::string_view text) {
   return out;
 }
 
-// The members of a JSON line after time and level.
-std::string json_members(std::string_view event, fmt::string_view format, fmt::format_args args) {
-  std::string out = "\"event\":";
-  append_json_string(out, event);
-  const auto add = [&out](std::string_view key, std::string_view value, bool bare) {
-    out += ',';
-    append_json_string(out, key);
-    out += ':';
-    if (bare) {
-      out += value;
-    } else {
-      append_json_string(out, value);
-    }
-  };
-  const std::vector<KeyAndField> keys = keys_of({format.data(), format.size()});
-  if (keys.empty()) add("message", fmt::vformat(format, args), false);
-  for (int i = 0; i < static_cast<int>(keys.size()); ++i) {
-    const KeyAndField& one = keys[static_cast<std::size_t>(i)];
-    const std::string numbered = fmt::format("{{{}{}", i, one.field.substr(1));
-    add(one.key, fmt::vformat(numbered, args), is_bare(args, i));
-  }
-  return out;
+// True if a text line has the value as it is.
+bool is_word(std::string_view text) {
+  return !text.empty() && std::ranges::none_of(text, [](char c) { return c == ' ' || c == '"' || c == '='; });
 }
 
-std::string message_of(std::string_view event, fmt::string_view format, fmt::format_args args) {
-  const bool json = the_format == LogFormat::kJson;
-  return one_line(json ? json_members(event, format, args) : std::string(event) + ' ' + fmt::vformat(format, args));
+void append_text(std::string& out, std::string_view text, bool quoted) {
+  if (quoted) {
+    append_json_string(out, text);
+  } else {
+    out += text;
+  }
 }
+
+std::string message_of(std::string_view event, const LogFields& fields) {
+  const bool json = the_format == LogFormat::kJson;
+  std::string out = json ? "\"event\":" : "";
+  append_text(out, event, json);
+  for (const LogField& field : fields) {
+    out += json ? ',' : ' ';
+    append_text(out, field.key(), json);
+    out += json ? ':' : '=';
+    append_text(out, field.text(), json ? !field.bare() : !is_word(field.text()));
+  }
+  return one_line(out);
+}
+
+void write_line(LogLevel level, const std::string& message) { spdlog::log(spdlog_level(level), "{}", message); }
 
 }  // namespace
 
@@ -197,12 +164,22 @@ void set_log_format(LogFormat format) {
 }
 
 LogFormat log_format() { return the_format; }
+void no_log_colours() { kSink->no_colours(); }
 
 void set_log_level(LogLevel level) { spdlog::set_level(spdlog_level(level)); }
 
+LogField::LogField(std::string_view key, double value)
+    : key_(key), text_(fmt::to_string(std::round(value * 1000) / 1000)), bare_(std::isfinite(value)) {}
+
+void log_fields(LogLevel level, std::string_view event, const LogFields& fields) {
+  if (spdlog::should_log(spdlog_level(level))) write_line(level, message_of(event, fields));
+}
+
 void write_log(LogLevel level, std::string_view event, fmt::string_view format, fmt::format_args args) {
   if (!spdlog::should_log(spdlog_level(level))) return;
-  spdlog::log(spdlog_level(level), "{}", message_of(event, format, args));
+  const std::string message = fmt::vformat(format, args);
+  const bool json = the_format == LogFormat::kJson;
+  write_line(level, json ? message_of(event, {{"message", message}}) : one_line(std::string(event) + ' ' + message));
 }
 
 std::string log_safe(std::string_view text) {

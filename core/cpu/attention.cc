@@ -7,7 +7,7 @@
 #include "core/base/check.h"
 #include "core/base/float_bits.h"
 #include "core/base/kv_constants.h"
-#include "core/cpu/share_out.h"
+#include "core/cpu/team/share_out.h"
 
 namespace quire::cpu {
 
@@ -172,6 +172,7 @@ void Attention::attend_unit(const Call& call, const AttentionUnit& unit, const S
     scratch.sum[u] = 0.0f;
   }
   attend_spans(call, unit, scratch, Pass::kWeigh);
+  if (call.spec.sinks) add_sinks(call, unit, scratch);
   // Second pass: every row's maximum and sum are known now.
   if (unit.rows[0].sequence->num_accumulated_scores != 0) {
     attend_spans(call, unit, scratch, Pass::kAccumulate);
@@ -352,6 +353,17 @@ void Attention::weigh(const Call& call, const AttentionUnit& unit, const Scratch
     } else {
       kernels_.merge(scratch.max + i, scratch.sum + i, o, max[r], sum[r], span_o, scratch.width);
     }
+  }
+}
+
+// Merges each head's sink into the results of all spans.
+void Attention::add_sinks(const Call& call, const AttentionUnit& unit, const Scratch& scratch) const {
+  const backend::HeadSinks& sinks = call.spec.sinks;
+  const float* scores = static_cast<const HostVector&>(*sinks.scores).data() + sinks.first;
+  std::memset(scratch.span_o, 0, scratch.width * sizeof(float));
+  for (std::uint32_t u = 0; u < unit.num_rows; ++u) {
+    kernels_.merge(scratch.max + u, scratch.sum + u, scratch.o + u * scratch.width, scores[unit.rows[u].head], 1.0f,
+                   scratch.span_o, scratch.width);
   }
 }
 

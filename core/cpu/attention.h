@@ -21,9 +21,9 @@
 #include "core/cpu/isa/kernels.h"
 #include "core/cpu/memory.h"
 #include "core/cpu/paged_cache.h"
-#include "core/cpu/parallel_for.h"
-#include "core/cpu/share_out.h"
 #include "core/cpu/span_groups.h"
+#include "core/cpu/team/parallel_for.h"
+#include "core/cpu/team/share_out.h"
 #include "core/cpu/tensors.h"
 
 namespace quire::cpu {
@@ -61,6 +61,7 @@ class Attention {
   void add_biases(const Call& call, const QueryRow& row, std::uint32_t span, float* z, Range seen) const;
   void weigh(const Call& call, const AttentionUnit& unit, const Scratch& scratch, std::uint32_t span, Range rows,
              const SpanGroups& groups) const;
+  void add_sinks(const Call& call, const AttentionUnit& unit, const Scratch& scratch) const;
   void add_values(const Call& call, const Scratch& scratch, const SpanGroups& groups, Range rows, Range range) const;
   void accumulate(const Call& call, const AttentionUnit& unit, const Scratch& scratch, std::uint32_t span,
                   Range rows) const;

@@ -19,7 +19,7 @@
 #include "core/backend/attention_spec.h"
 #include "core/backend/batch.h"
 #include "core/cpu/isa/kernels.h"
-#include "core/cpu/share_out.h"
+#include "core/cpu/team/share_out.h"
 
 namespace quire::cpu {
 

@@ -10,15 +10,16 @@
 #include "core/backend/host_sampler.h"
 #include "core/base/check.h"
 #include "core/cpu/attention.h"
+#include "core/cpu/expert_ops.h"
 #include "core/cpu/fused.h"
 #include "core/cpu/isa/select.h"
 #include "core/cpu/linear.h"
 #include "core/cpu/pack.h"
 #include "core/cpu/paged_cache.h"
-#include "core/cpu/parallel_for.h"
 #include "core/cpu/rope_store.h"
 #include "core/cpu/row_coder.h"
-#include "core/cpu/share_out.h"
+#include "core/cpu/team/parallel_for.h"
+#include "core/cpu/team/share_out.h"
 #include "core/cpu/tensors.h"
 #include "core/sample/sampler.h"
 
@@ -27,7 +28,7 @@ namespace {
 
 using namespace backend;
 
-class CpuOps final : public Ops {
+class CpuOps final : public ExpertOps {
  public:
   explicit CpuOps(const CpuOptions& options)
       : kernels_(select_kernels(options.isa)),
@@ -346,6 +347,9 @@ class CpuOps final : public Ops {
       std::copy_n(rows.data() + std::size_t{r} * buffer.width(), buffer.width(), to.row(r));
     }
   }
+
+ protected:
+  const KernelContext& context() override { return context_; }
 
  private:
   Batch batch_of(const AttentionSpec& spec, const KvCache& cache) const {

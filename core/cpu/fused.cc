@@ -4,7 +4,7 @@
 
 #include "core/cpu/linear.h"
 #include "core/cpu/rope_store.h"
-#include "core/cpu/share_out.h"
+#include "core/cpu/team/share_out.h"
 
 namespace quire::cpu {
 

@@ -28,13 +28,20 @@ void Product::multiply(Range rows, Range panels) const {
 
 ProductChunks::ProductChunks(const KernelContext& context, const PackedWeight& w, std::uint32_t rows,
                              std::uint32_t num_units)
+    : ProductChunks(context, rows, num_units, num_chunks(cost(w, rows), context.team.size())) {}
+
+ProductChunks::ProductChunks(const KernelContext& context, std::uint32_t rows, std::uint32_t num_units,
+                             std::uint32_t wanted)
     : num_units_(num_units), num_rows_(rows) {
-  // Multiplying by a weight takes as long as in bf16, however few bits it has.
-  const std::size_t panel_cost = std::max(w.panel_bytes(), std::size_t{w.k()} * kLanes * 2);
-  const std::uint32_t wanted = num_chunks(w.num_panels() * panel_cost * std::max(1u, rows / 8), context.team.size());
   unit_parts_ = std::min(num_units, wanted);
   // A narrow matrix with many rows: rows are cut, too, into pieces of a few tiles.
   row_parts_ = std::clamp(wanted / unit_parts_, 1u, std::max(1u, rows / (4 * context.kernels.tile_rows)));
+}
+
+std::size_t ProductChunks::cost(const PackedWeight& w, std::uint32_t rows) {
+  // Multiplying by a weight takes as long as in bf16, however few bits it has.
+  const std::size_t panel_cost = std::max(w.panel_bytes(), std::size_t{w.k()} * kLanes * 2);
+  return w.num_panels() * panel_cost * std::max(1u, rows / 8);
 }
 
 Range panels_of(const Kernels& kernels, const PackedWeight& w, Range units) {

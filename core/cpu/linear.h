@@ -7,9 +7,9 @@
 #include <cstdint>
 
 #include "core/cpu/isa/kernels.h"
-#include "core/cpu/parallel_for.h"
 #include "core/cpu/row_coder.h"
-#include "core/cpu/share_out.h"
+#include "core/cpu/team/parallel_for.h"
+#include "core/cpu/team/share_out.h"
 #include "core/cpu/tensors.h"
 
 namespace quire::cpu {
@@ -48,6 +48,11 @@ class ProductChunks {
  public:
   // A unit is one or several panels that go to one worker together; the last may have fewer.
   ProductChunks(const KernelContext& context, const PackedWeight& w, std::uint32_t rows, std::uint32_t num_units);
+  // About `wanted` chunks.
+  ProductChunks(const KernelContext& context, std::uint32_t rows, std::uint32_t num_units, std::uint32_t wanted);
+
+  // The time of a product with w, in bytes of weights.
+  static std::size_t cost(const PackedWeight& w, std::uint32_t rows);
 
   std::uint32_t count() const { return unit_parts_ * row_parts_; }
   Range units(std::uint32_t chunk) const { return part_of(num_units_, unit_parts_, chunk / row_parts_); }

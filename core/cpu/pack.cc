@@ -10,7 +10,7 @@
 #include "core/base/start_error.h"
 #include "core/cpu/blocks/block_panels.h"
 #include "core/cpu/cpu_ops.h"
-#include "core/cpu/parallel_for.h"
+#include "core/cpu/team/parallel_for.h"
 #include "core/cpu/tensors.h"
 
 namespace quire::cpu {
@@ -155,8 +155,11 @@ void pack_blocks(const LanePart& part) {
   pack_block_lane(kType, part.source, part.first, static_cast<std::uint32_t>(part.count), part.lane, part.panel);
 }
 template <backend::BlockType kType>
-void unpack_blocks(const std::byte* panel, std::uint32_t lane, float, std::span<float> out) {
+void unpack_blocks(const std::byte* panel, std::uint32_t lane, float scale, std::span<float> out) {
   unpack_block_lane(kType, panel, lane, out);
+  if (has_output_scales(Format::of_blocks(kType))) {
+    for (float& number : out) number *= scale;
+  }
 }
 
 template <backend::BlockType... kTypes>
@@ -190,10 +193,14 @@ struct Rows {
   std::span<const HostMatrix> matrices;
   std::size_t row_bytes;
 
-  const std::byte* row(std::uint32_t output) const {
+  struct Row {
+    const std::byte* source;
+    float factor;
+  };
+  Row row(std::uint32_t output) const {
     std::size_t matrix = 0;
     while (output >= matrices[matrix].n) output -= matrices[matrix++].n;
-    return static_cast<const std::byte*>(matrices[matrix].data) + output * row_bytes;
+    return {static_cast<const std::byte*>(matrices[matrix].data) + output * row_bytes, matrices[matrix].factor};
   }
 };
 
@@ -204,7 +211,7 @@ std::span<const FormatKernels> format_kernels() {
     using enum backend::BlockType;
     std::vector<FormatKernels> all(std::begin(kPlainAndQuantized), std::end(kPlainAndQuantized));
     const std::vector<FormatKernels> blocks = formats_of_blocks<kQ4_0, kQ4_1, kQ5_0, kQ5_1, kQ8_0, kQ2_K, kQ3_K, kQ4_K,
-                                                                kQ5_K, kQ6_K, kIQ4_NL, kIQ4_XS, kMXFP4>();
+                                                                kQ5_K, kQ6_K, kIQ4_NL, kIQ4_XS, kMXFP4, kNVFP4>();
     all.insert(all.end(), blocks.begin(), blocks.end());
     return all;
   }();
@@ -233,6 +240,7 @@ std::unique_ptr<PackedWeight> pack_weight(std::span<const HostMatrix> matrices,
   for (std::size_t i = 0; i < matrices.size(); ++i) {
     CHECK_EQ(matrices[i].k, k);
     CHECK(matrices[i].format == stored);
+    CHECK(matrices[i].factor == 1.0f || has_own_factor(quantize.value_or(stored)));
     CHECK_GT(matrices[i].n, 0u);
     n += matrices[i].n;
     if (!biases.empty() && !biases[i].empty()) {
@@ -256,8 +264,10 @@ std::unique_ptr<PackedWeight> pack_weight(std::span<const HostMatrix> matrices,
     float* scales = weight->scales() == nullptr ? nullptr : weight->scales() + panel * kLanes;
     const std::byte* sources[kLanes];
     for (std::uint32_t lane = 0; lane < lanes; ++lane) {
-      sources[lane] = rows.row(panel * kLanes + lane);
-      if (scales != nullptr) scales[lane] = backend::output_scale(format, sources[lane], stored, k);
+      const Rows::Row row = rows.row(panel * kLanes + lane);
+      sources[lane] = row.source;
+      if (scales == nullptr) continue;
+      scales[lane] = format.is_blocks() ? row.factor : backend::output_scale(format, row.source, stored, k);
     }
     for (std::uint32_t first = 0; first < k; first += kPartInputs) {
       const std::uint32_t count = std::min(k - first, kPartInputs);

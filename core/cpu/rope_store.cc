@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/base/check.h"
-#include "core/cpu/share_out.h"
+#include "core/cpu/team/share_out.h"
 
 namespace quire::cpu {
 

@@ -40,6 +40,13 @@ void RowCoder::reserve(const PackedWeight& w) {
   }
 }
 
+void RowCoder::reserve_rows(std::uint32_t max_rows) {
+  if (max_rows <= max_rows_) return;
+  max_rows_ = max_rows;
+  if (code_stride_ != 0) codes_ = Memory(max_rows_ * code_stride_, "rows as codes");
+  if (scale_bytes_ != 0) scales_ = Memory(max_rows_ * scale_bytes_, "the scales of rows as codes");
+}
+
 void RowCoder::code_row(const Kernels& kernels, const PackedWeight& w, const HostBuffer& x, std::uint32_t row) {
   CHECK_LT(row, max_rows_);
   CHECK_EQ(x.width(), w.k());

@@ -22,6 +22,8 @@ class RowCoder {
 
   // Makes room for rows of the weight. Called when the weight is made, so that no step allocates.
   void reserve(const PackedWeight& w);
+  // Makes room for so many rows instead of the number that it was made for, if these are more.
+  void reserve_rows(std::uint32_t max_rows);
   void code_row(const Kernels& kernels, const PackedWeight& w, const HostBuffer& x, std::uint32_t row);
   // The rows from `first` on, as coded last.
   CodedRows rows(const PackedWeight& w, std::uint32_t first) const;

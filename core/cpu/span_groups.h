@@ -13,7 +13,7 @@
 #include "core/backend/batch.h"
 #include "core/cpu/isa/kernels.h"
 #include "core/cpu/paged_cache.h"
-#include "core/cpu/share_out.h"
+#include "core/cpu/team/share_out.h"
 #include "core/cpu/tensors.h"
 
 namespace quire::cpu {

@@ -44,9 +44,13 @@ void LiveSequences::forget(Live& live) {
     for (std::uint32_t group = 0; group < sequence.table.num_groups(); ++group) {
       for (const BlockId block : sequence.table.blocks(group)) shared += block != kNoBlock && pool_.holders(block) > 1;
     }
-    log_info("sequence_blocks", "seq={} tokens={} computed={} blocks={} shared={} held={} kept={}", sequence.id().value,
-             sequence.num_tokens(), sequence.progress.computed(), sequence.table.num_held(), shared, pool_.num_held(),
-             pool_.num_cached_blocks());
+    log_info("sequence_blocks", {{"seq", sequence.id().value},
+                                 {"tokens", sequence.num_tokens()},
+                                 {"computed", sequence.progress.computed()},
+                                 {"blocks", sequence.table.num_held()},
+                                 {"shared", shared},
+                                 {"held", pool_.num_held()},
+                                 {"kept", pool_.num_cached_blocks()}});
   }
   drafting_.forget(sequence.id());
   scheduler_.remove(sequence);

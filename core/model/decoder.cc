@@ -17,13 +17,13 @@ using backend::ThenChoose;
 using backend::ThenRopeStore;
 
 Decoder::Decoder(backend::Ops& ops, const ModelSpec& config, const ModelFiles& files, std::uint32_t max_model_len,
-                 std::optional<backend::Format> quantize, const std::string& packed_file, BlockActivation blocks)
+                 const LoadOptions& options)
     : ops_(ops), spec_(config), max_model_len_(max_model_len), ropes_(config.ropes.size()) {
   if (max_model_len == 0 || max_model_len > config.max_model_len()) {
     throw StartError("max-model-len " + std::to_string(max_model_len) + " is outside [1, " +
                      std::to_string(config.max_model_len()) + "], the range of this model's positions");
   }
-  weights_ = load_weights(ops, config, files, quantize, packed_file, blocks);
+  weights_ = load_weights(ops, config, files, options);
   weight_format_ = weights_.list(Role::kQkv, 0)[0].format();
   for (std::uint32_t index = 0; index < spec_.num_layers(); ++index) layers_.push_back(make_layer(index));
   if (spec_.final_norm) final_norm_ = norm_of(*spec_.final_norm, Role::kFinalNorm, spec_.hidden);
@@ -53,8 +53,11 @@ Layer Decoder::make_layer(std::uint32_t index) {
   layer.mlp_inner_norm = norm(spec.inner_norms, Role::kMlpInnerNorm, spec.mlp.width);
   layer.qkv = weights_.list(Role::kQkv, index);
   layer.out = weights_.list(Role::kOut, index);
-  layer.gate_up = weights_.list(Role::kGateUp, index);
-  layer.down = weights_.list(Role::kDown, index);
+  if (spec.has_mlp()) {
+    layer.gate_up = weights_.list(Role::kGateUp, index);
+    layer.down = weights_.list(Role::kDown, index);
+  }
+  if (spec.experts) layer.experts = make_mixture(weights_, spec, index);
   if (spec_.per_layer) {
     layer.per_layer_gate = weights_.list(Role::kPerLayerGate, index);
     layer.per_layer_out = weights_.list(Role::kPerLayerOut, index);
@@ -95,6 +98,7 @@ backend::AttentionSpec Decoder::make_attention(std::uint32_t index) {
   if (spec.v_norm) attention.v_norm.norm = {ones(spec.head_dim), spec.v_norm->norm.eps, spec.v_norm->norm.kind};
   attention.stores = !spec.kv_source;
   attention.rope = rope_of(spec);
+  if (spec.sinks) attention.sinks.scores = weights_.vector(Role::kSinks, index);
   if (spec.alibi) attention.bias = {slopes(*spec.alibi, spec.num_heads), 0, spec.alibi->in_bf16};
   if (spec.q_scale) attention.q_scale = position_scale(*spec.q_scale);
   return attention;
@@ -183,8 +187,10 @@ Workspace Decoder::make_workspace(std::uint32_t max_rows, std::uint32_t max_logi
   for (const Layer& layer : layers_) {
     workspace.qkv.add(ops_, max_rows, layer.attention.qkv_width());
     workspace.attention.add(ops_, max_rows, layer.attention.q_width());
-    workspace.gate_up.add(ops_, max_rows, layer.gate_up.n());
-    workspace.activated.add(ops_, max_rows, layer.down[0].k());
+    if (layer.has_mlp()) {
+      workspace.gate_up.add(ops_, max_rows, layer.gate_up.n());
+      workspace.activated.add(ops_, max_rows, layer.down[0].k());
+    }
     if (!layer.attention_inner_norm) continue;
     workspace.inner_normed.add(ops_, max_rows, layer.attention.q_width());
     workspace.inner_normed.add(ops_, max_rows, layer.down[0].k());
@@ -195,6 +201,9 @@ Workspace Decoder::make_workspace(std::uint32_t max_rows, std::uint32_t max_logi
     workspace.projected = ops_.make_buffer(max_rows, spec_.num_layers() * width);
     workspace.gate_up.add(ops_, max_rows, width);
     workspace.activated.add(ops_, max_rows, width);
+  }
+  if (const MixtureSpec* mixture = spec_.mixture()) {
+    workspace.experts = MixtureBuffers(ops_, spec_, *mixture, max_rows);
   }
   if (spec_.altup) workspace.streams = StreamBuffers(ops_, *spec_.altup, max_rows, hidden);
   workspace.logits_rows = ops_.make_buffer(max_logits_rows, hidden);
@@ -366,6 +375,14 @@ void Decoder::attend(const Layer& layer, const Input& in, std::uint32_t rows, ba
 }
 
 void Decoder::feed_forward(const Layer& layer, const Input& in, std::uint32_t rows, Workspace& workspace) const {
+  if (layer.experts) return mix_experts(layer, in, rows, workspace);
+  const backend::Buffer& activated = activate(layer, in, rows, workspace);
+  add_product(layer, activated, layer.down, inner(layer.mlp_inner_norm, activated, workspace), layer.mlp_out_norm, rows,
+              workspace);
+}
+
+const backend::Buffer& Decoder::activate(const Layer& layer, const Input& in, std::uint32_t rows,
+                                         Workspace& workspace) const {
   backend::Buffer& activated = workspace.activated.of(layer.down[0].k());
   backend::Buffer& gate_up = workspace.gate_up.of(layer.gate_up.n());
   if (layer.cutoff) {
@@ -376,8 +393,23 @@ void Decoder::feed_forward(const Layer& layer, const Input& in, std::uint32_t ro
     ops_.linear(*in.rows, layer.gate_up, rows, gate_up, in.before,
                 ThenActivate{&activated, layer.activation, layer.gated, layer.xielu});
   }
-  add_product(layer, activated, layer.down, inner(layer.mlp_inner_norm, activated, workspace), layer.mlp_out_norm, rows,
-              workspace);
+  return activated;
+}
+
+// Router, experts and shared expert take the same rows: their norm is done once.
+void Decoder::mix_experts(const Layer& layer, const Input& in, std::uint32_t rows, Workspace& workspace) const {
+  if (in.before.norm) ops_.norm(*in.rows, in.before.norm, rows, *in.before.normed);
+  const backend::Buffer& x = in.before.norm ? *in.before.normed : *in.rows;
+  if (layer.has_mlp()) {
+    ops_.linear(activate(layer, {&x, {}}, rows, workspace), layer.down, rows, workspace.experts.shared());
+  }
+  backend::Buffer& product = *workspace.product;
+  run_mixture(ops_, *layer.experts, {in.rows, &x, workspace.normed.get()}, layer.has_mlp(), rows, workspace.experts,
+              product);
+  const bool norms_sum = layer.placement == Placement::kPostSum;
+  if (layer.mlp_out_norm && !norms_sum) ops_.norm(product, layer.mlp_out_norm, rows, product);
+  ops_.add(*workspace.x, product, layer.residual_scale, rows);
+  if (norms_sum) ops_.norm(*workspace.x, layer.mlp_out_norm, rows, *workspace.x);
 }
 
 void Decoder::add_product(const Layer& layer, const backend::Buffer& in, const backend::WeightList& weights,

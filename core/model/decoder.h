@@ -62,6 +62,7 @@ struct Workspace {
   std::unique_ptr<backend::Buffer> narrow;       // [T, W] of ModelSpec::projects_embedding(); otherwise null
   std::unique_ptr<backend::Buffer> narrow_rows;  // [R, W] likewise
   StreamBuffers streams;                         // of AltUpSpec; empty: the model has none
+  MixtureBuffers experts;                        // of MixtureSpec; empty: the model has none
   Captures captures;
   std::unique_ptr<backend::Buffer> states;  // [T, captures · E]; null: no captures
 
@@ -77,11 +78,9 @@ struct LayerParts {
 
 class Decoder {
  public:
-  // max_model_len: positions the rope table covers, 1 .. config.max_model_len(). packed_file, blocks: as for
-  // load_weights().
+  // max_model_len: positions the rope table covers, 1 .. config.max_model_len().
   Decoder(backend::Ops& ops, const ModelSpec& config, const ModelFiles& files, std::uint32_t max_model_len,
-          std::optional<backend::Format> quantize = std::nullopt, const std::string& packed_file = "",
-          BlockActivation blocks = BlockActivation::kInt8);
+          const LoadOptions& options = {});
   Decoder(const Decoder&) = delete;
   Decoder& operator=(const Decoder&) = delete;
 
@@ -144,6 +143,9 @@ class Decoder {
   void run_on_streams(std::uint32_t index, LayerParts parts, std::uint32_t rows, backend::KvCache& cache,
                       Workspace& workspace) const;
   void feed_forward(const Layer& layer, const Input& in, std::uint32_t rows, Workspace& workspace) const;
+  // The output of a layer's MLP without its last product.
+  const backend::Buffer& activate(const Layer& layer, const Input& in, std::uint32_t rows, Workspace& workspace) const;
+  void mix_experts(const Layer& layer, const Input& in, std::uint32_t rows, Workspace& workspace) const;
   // x += s·norm(W·in), or x = norm(x + s·W·in).
   void add_product(const Layer& layer, const backend::Buffer& in, const backend::WeightList& weights,
                    const backend::Before& before, const backend::Norm& norm, std::uint32_t rows,

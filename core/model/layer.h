@@ -6,6 +6,7 @@
 
 #include "core/backend/attention_spec.h"
 #include "core/backend/linear.h"
+#include "core/model/mixture.h"
 #include "core/model/spec.h"
 
 namespace quire::model {
@@ -23,7 +24,8 @@ struct Layer {
   backend::WeightList qkv;                            // [(H + 2G)·D, E], columns q | k | v
   backend::WeightList out;                            // [E, H·D]
   backend::WeightList gate_up;                        // [2F, E], columns gate | up; [F, E] if it is not gated
-  backend::WeightList down;                           // [E, F]
+  backend::WeightList down;                           // [E, F]; empty, as gate_up: there are experts alone
+  std::optional<Mixture> experts{};                   // beside the MLP, which is then the shared expert
   backend::WeightList per_layer_gate;                 // [P, E] of PerLayerEmbedding; empty: the model has none
   backend::WeightList per_layer_out;                  // [E, P]
   backend::Norm per_layer_norm;                       // [E]
@@ -41,6 +43,8 @@ struct Layer {
   std::optional<float> cutoff{};
   backend::Xielu xielu{};
   float qkv_clip = 0.0f;
+
+  bool has_mlp() const { return down.size() != 0; }
 };
 
 }  // namespace quire::model

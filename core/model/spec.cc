@@ -57,12 +57,45 @@ std::string text_of(const std::optional<HeadNormSpec>& heads) {
   return heads ? text_of(heads->norm) + ":" + name_of(heads->over) : "-";
 }
 
+const char* name_of(backend::RouteScore score) {
+  constexpr const char* kNames[] = {"softmax", "sigmoid", "logit", "sparsemixer"};
+  return kNames[static_cast<int>(score)];
+}
+
 // Norms of q and k that are not both the layer's own, or both absent.
 std::string head_norms_of(const LayerSpec& layer) {
   const std::optional<HeadNormSpec>& q = layer.attention.q_norm;
   const std::optional<HeadNormSpec>& k = layer.attention.k_norm;
   if (q == k && (!q || q->norm == layer.norm)) return "";
   return " q_norm=" + text_of(q) + " k_norm=" + text_of(k);
+}
+
+std::string text_of(const backend::RouteRule& rule) {
+  std::string text = std::to_string(rule.top_k) + "of" + std::to_string(rule.num_experts) + ":" + name_of(rule.score);
+  if (rule.num_groups != 1) {
+    text += ":groups=" + std::to_string(rule.top_groups) + "of" + std::to_string(rule.num_groups);
+  }
+  if (rule.normed) text += ":normed=" + shortest(rule.norm_eps) + ":" + shortest(rule.norm_least);
+  if (rule.scale != 1.0f) text += ":scale=" + shortest(rule.scale);
+  if (rule.margin != 0.0f) text += ":margin=" + shortest(rule.margin);
+  return text;
+}
+
+std::string text_of(const MixtureSpec& mixture) {
+  std::string text = text_of(mixture.rule) + ":F=" + std::to_string(mixture.expert.width);
+  text += std::string(":") + name_of(mixture.expert.activation);
+  if (!mixture.expert.gated) text += ":ungated";
+  if (mixture.expert.bias) text += ":bias";
+  if (mixture.expert.clamp) {
+    text += ":clamp=" + shortest(mixture.expert.clamp->alpha) + ":" + shortest(mixture.expert.clamp->limit);
+  }
+  if (mixture.router_bias) text += ":router_bias";
+  if (mixture.choice_bias) text += ":choice_bias";
+  if (mixture.shared_gate) text += ":shared_gate";
+  if (mixture.router_norm) text += ":router_norm";
+  if (mixture.expert_scales) text += ":scales";
+  if (mixture.own_norms) text += ":own_norms";
+  return text;
 }
 
 std::string flags_of(const LayerSpec& layer) {
@@ -85,6 +118,7 @@ std::string traits_of(const LayerSpec& layer) {
   if (layer.mlp.activation != backend::Activation::kSilu) text += std::string(" act=") + name_of(layer.mlp.activation);
   if (!layer.mlp.gated) text += " ungated";
   if (layer.mlp.cutoff) text += " cutoff=" + shortest(*layer.mlp.cutoff);
+  if (layer.experts) text += " experts=" + text_of(*layer.experts);
   const AttentionLayer& attention = layer.attention;
   const auto usual = static_cast<float>(1.0 / std::sqrt(static_cast<double>(attention.head_dim)));
   if (attention.scale != usual) text += " scale=" + shortest(attention.scale);
@@ -99,6 +133,7 @@ std::string traits_of(const LayerSpec& layer) {
   if (attention.kv_source) text += " kv_of=" + std::to_string(*attention.kv_source);
   if (attention.interleaved) text += " interleaved";
   if (attention.alibi) text += " alibi=" + shortest(attention.alibi->max) + (attention.alibi->in_bf16 ? ":bf16" : "");
+  if (attention.sinks) text += " sinks";
   if (attention.qkv_clip != 0.0f) text += " qkv_clip=" + shortest(attention.qkv_clip);
   if (attention.q_scale) {
     text += " q_scale=" + shortest(attention.q_scale->beta) + ":" + std::to_string(attention.q_scale->original);
@@ -165,6 +200,11 @@ std::vector<float> AlibiSpec::slopes(std::uint32_t num_heads) const {
   for (std::uint32_t i = 1; i <= power; ++i) slopes.push_back(slope(i, power));
   for (std::uint32_t i = 1; slopes.size() < num_heads; i += 2) slopes.push_back(slope(i, 2 * power));
   return slopes;
+}
+
+const MixtureSpec* ModelSpec::mixture() const {
+  const auto found = std::ranges::find_if(layers, [](const LayerSpec& layer) { return layer.experts.has_value(); });
+  return found == layers.end() ? nullptr : &*found->experts;
 }
 
 std::vector<std::uint32_t> ModelSpec::windows() const {

@@ -8,6 +8,8 @@
 //            parallel with two norms  n = norm(x), n' = norm(x);  x += s·attend(n);  x += s·mlp(n')
 //   with AltUp, the residual stream is the first of n; a layer runs on the first of streams that it predicts from all,
 //   and its change corrects all of them (core/model/streams.h)
+//   with experts, mlp(x) is the sum of the outputs of those that a router chooses for the row, each times its weight,
+//   and of the layer's own MLP, the shared expert, if it has a width (StepOps::route(), combine_experts())
 //   with inner norms, attend() and mlp() norm the rows that their last matrix multiplies
 // Shape   E hidden, W width of the embedding, F feed-forward, L layers, H query heads, G kv heads, D head size, V
 //         vocabulary. Ranges are checked, so that the product of any two fits 64 bits and every width 32.
@@ -19,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "core/backend/experts.h"
 #include "core/backend/linear.h"
 #include "core/backend/tensors.h"
 #include "core/base/ids.h"
@@ -79,6 +82,7 @@ struct AttentionLayer {
   std::optional<std::uint32_t> kv_source{};
   std::optional<PositionScale> q_scale{};
   std::optional<AlibiSpec> alibi{};
+  bool sinks = false;     // each query head has a score that belongs to no position
   float qkv_clip = 0.0f;  // q, k and v are first clipped to it; 0: not at all
   bool qkv_bias = false;
   bool out_bias = false;
@@ -95,7 +99,24 @@ struct FeedForward {
   bool bias = false;
   // Gates below mean + cutoff · standard deviation of a row's are 0, and the others less by that.
   std::optional<float> cutoff{};
+  std::optional<backend::Clamp> clamp{};  // of experts alone, in place of the activation
   bool operator==(const FeedForward&) const = default;
+};
+
+// A mixture of experts, all of one shape, of which a router takes some for each row.
+struct MixtureSpec {
+  backend::RouteRule rule{};
+  bool router_bias = false;  // of the router's logits
+  bool choice_bias = false;  // of the scores by which experts are chosen, not of their weights
+  FeedForward expert{};
+  bool shared_gate = false;  // the shared expert's output is multiplied by the sigmoid of a product of the row
+  // The router takes the rows before the layer's norm, by a norm of its own without an offset, times E^-0.5.
+  bool router_norm = false;
+  bool expert_scales = false;  // each expert has a number by which its weights are multiplied
+  // The experts take the rows before the layer's norm, too, by a norm of their own, and have one behind their sum, as
+  // has the shared expert.
+  bool own_norms = false;
+  bool operator==(const MixtureSpec&) const = default;
 };
 
 enum class Placement : std::uint8_t { kPre, kPost, kSandwich, kParallel, kParallelNorms, kPostSum };
@@ -104,12 +125,14 @@ struct LayerSpec {
   Placement placement = Placement::kPre;
   NormSpec norm{};
   AttentionLayer attention{};
-  FeedForward mlp{};
+  FeedForward mlp{};  // beside experts the shared one; of width 0: there is none
+  std::optional<MixtureSpec> experts{};
   bool inner_norms = false;     // of the rows that attention's output matrix and the MLP's last one multiply
   float residual_scale = 1.0f;  // s
   bool scaled = false;          // the checkpoint has a number by which the layer's output is multiplied
   bool operator==(const LayerSpec&) const = default;
 
+  bool has_mlp() const { return mlp.width != 0; }
   bool norms_input() const { return placement != Placement::kPost && placement != Placement::kPostSum; }
   bool norms_mlp_input() const {
     return placement == Placement::kPre || placement == Placement::kSandwich || placement == Placement::kParallelNorms;
@@ -136,6 +159,36 @@ struct AltUpSpec {
   bool operator==(const AltUpSpec&) const = default;
 };
 
+// Names of a mixture's tensors below "model.layers.N.", and how a checkpoint stores the experts: a tensor for each
+// matrix of each, or one for the same matrix of all, in which each is [outputs, inputs] or [inputs, outputs].
+struct ExpertNames {
+  enum class Layout : std::uint8_t { kSeparate, kTogether, kTransposed };
+  // Without ".weight"; "{}" is the number of the expert.
+  std::string router = "mlp.gate";
+  std::string gate = "mlp.experts.{}.gate_proj";
+  std::string up = "mlp.experts.{}.up_proj";
+  std::string down = "mlp.experts.{}.down_proj";
+  std::string shared_gate = "mlp.shared_expert.gate_proj";
+  std::string shared_up = "mlp.shared_expert.up_proj";
+  std::string shared_gate_up{};  // not empty: gate and up are one tensor
+  std::string shared_down = "mlp.shared_expert.down_proj";
+  std::string shared_weight = "mlp.shared_expert_gate";  // of MixtureSpec::shared_gate
+  // Whole names; a bias of the first two has "_bias" behind them.
+  std::string all_gate_up = "mlp.experts.gate_up_proj";  // gate, then up
+  std::string all_down = "mlp.experts.down_proj";
+  std::string choice_bias = "mlp.gate.e_score_correction_bias";
+  std::string router_norm = "router.scale";
+  std::string scales = "router.per_expert_scale";
+  // Without ".weight": MixtureSpec::own_norms.
+  std::string norm = "pre_feedforward_layernorm_2";
+  std::string out_norm = "post_feedforward_layernorm_2";
+  std::string shared_norm = "post_feedforward_layernorm_1";
+  std::vector<std::uint64_t> choice_bias_shape{};  // empty: [X]
+  // The layout of tensors of all experts whose shape leaves it open; fitted() sets the checkpoint's own.
+  Layout layout = Layout::kSeparate;
+  bool alternating = false;  // in tensors of all experts the outputs of gate and up alternate
+};
+
 // Names of a family's tensors. The order of rows of packed ones: q, k, v, of all heads or for each kv head its own;
 // gate, up.
 struct TensorNames {
@@ -148,6 +201,7 @@ struct TensorNames {
   bool qkv_by_kv_head = false;              // in it follow for each kv head its query heads, k and v
   std::string q_norm = "self_attn.q_norm";  // "{}" in it: a tensor for each head
   std::string k_norm = "self_attn.k_norm";
+  std::string sinks = "self_attn.sinks";  // its whole name
   std::string out = "self_attn.o_proj";
   std::string attention_norm = "post_attention_layernorm";
   std::string mlp_norm = "post_attention_layernorm";
@@ -155,6 +209,7 @@ struct TensorNames {
   std::string up = "mlp.up_proj";
   std::string gate_up{};  // not empty: gate and up are one tensor
   std::string down = "mlp.down_proj";
+  ExpertNames experts{};
   bool transposed = false;  // the layers' matrices are [inputs, outputs]
   std::string mlp_out_norm = "post_feedforward_layernorm";
   std::string attention_inner_norm = "self_attn.attn_sub_norm";
@@ -224,6 +279,8 @@ struct ModelSpec {
 
   bool projects_embedding() const { return embedding != hidden; }
   std::uint32_t num_layers() const { return static_cast<std::uint32_t>(layers.size()); }
+  // The mixture of the first layer that has one: all have the same shape. Null: none has.
+  const MixtureSpec* mixture() const;
   std::vector<std::uint32_t> windows() const;  // [L]
   // Chooses the tables for a server of sequences up to `positions`: longrope has two, and cached keys are of one of
   // them.

@@ -12,10 +12,19 @@ namespace quire::model {
 TensorRows::TensorRows(const Tensor& tensor, const TensorPart& part, TensorEntry::Kind kind, bool widens)
     : format_(*tensor.stored_format()) {
   const bool whole = kind != TensorEntry::Kind::kMatrix;
-  num_rows_ = whole && part.rows == 0 ? tensor.num_elements() : part.rows_in_file();
-  row_bytes_ = tensor.data.size() / (whole ? tensor.num_elements() : part.all_rows());
-  if (part.transposed) transpose(tensor, part);
-  const FileBytes all = part.transposed ? FileBytes(transposed_) : tensor.data;
+  const std::uint64_t count = part.matrix == TensorPart::kOnly ? 1 : tensor.shape.front();
+  const std::size_t size = tensor.data.size() / count;
+  const FileBytes own = tensor.data.subspan(count == 1 ? 0 : part.matrix * size, size);
+  const std::uint64_t num_elements = tensor.num_elements() / count;
+  num_rows_ = whole && part.rows == 0 ? num_elements : part.rows_in_file();
+  row_bytes_ = size / (whole ? num_elements : part.all_rows());
+  if (part.transposed) transpose(own, size / num_elements, part);
+  if (!tensor.scales.empty()) {
+    const std::size_t scales = tensor.scales.size() / count;
+    join_scales(own, tensor.scales.subspan(count == 1 ? 0 : part.matrix * scales, scales));
+    row_bytes_ = backend::stored_bytes(format_, part.inputs());
+  }
+  const FileBytes all = whole_.empty() ? own : FileBytes(whole_);
   if (part.run != 0) {
     gather_runs(all, part);
   } else {
@@ -28,19 +37,29 @@ TensorRows::TensorRows(const Tensor& tensor, const TensorPart& part, TensorEntry
   if (!widens) return;
   widened_.resize(num_rows_ * part.inputs());
   backend::widen_blocks(format_.blocks, stored().data(), widened_);
+  for (float& number : widened_) number *= tensor.factor;
   format_ = backend::Format::kF32;
 }
 
 FileBytes TensorRows::bytes() const { return widened_.empty() ? stored() : std::as_bytes(std::span(widened_)); }
 
-void TensorRows::transpose(const Tensor& tensor, const TensorPart& part) {
-  const std::size_t size = tensor.data.size() / tensor.num_elements();
-  transposed_.resize(tensor.data.size());
-  const std::byte* from = tensor.data.data();
+void TensorRows::transpose(FileBytes own, std::size_t size, const TensorPart& part) {
+  whole_.resize(own.size());
+  const std::byte* from = own.data();
   for (std::uint64_t input = 0; input < part.inputs(); ++input) {
     for (std::uint64_t row = 0; row < part.all_rows(); ++row, from += size) {
-      std::memcpy(transposed_.data() + row * row_bytes_ + input * size, from, size);
+      std::memcpy(whole_.data() + row * row_bytes_ + input * size, from, size);
     }
+  }
+}
+
+// Blocks of 32 inputs as a GGUF file has them: the scale, then codes i and i + 16 in a byte.
+void TensorRows::join_scales(FileBytes codes, FileBytes scales) {
+  whole_.reserve(codes.size() + scales.size());
+  const auto code = [&](std::size_t input) { return codes[input / 2] >> (input % 2 * 4) & std::byte{15}; };
+  for (std::size_t block = 0; block < scales.size(); ++block) {
+    whole_.push_back(scales[block]);
+    for (std::size_t i = 32 * block; i < 32 * block + 16; ++i) whole_.push_back(code(i) | code(i + 16) << 4);
   }
 }
 

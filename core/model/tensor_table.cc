@@ -1,6 +1,7 @@
 #include "core/model/tensor_table.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <utility>
 
@@ -18,6 +19,11 @@ bool matches(std::string_view pattern, std::string_view name) {
     if (matches(rest, name.substr(at))) return true;
   }
   return false;
+}
+
+// The name with the number in place of its "{}".
+std::string numbered(std::string name, std::uint32_t number) {
+  return name.replace(name.find("{}"), 2, std::to_string(number));
 }
 
 // Builds the table of one model.
@@ -60,9 +66,7 @@ class Builder {
     weight.name.replace(weight.name.size() - std::string_view("weight").size(), std::string::npos, "bias");
     return weight;
   }
-  std::string in_layer(const std::string& name) const {
-    return names_.prefix + names_.layers + "." + std::to_string(layer_) + "." + name;
-  }
+  std::string in_layer(const std::string& name) const { return name_in_layer(names_, layer_, name); }
 
   TensorEntry& add(Role role, Kind kind, std::vector<TensorPart> parts) {
     TensorEntry& entry = table_.entries.emplace_back();
@@ -101,7 +105,8 @@ class Builder {
     const bool norms_after = layer.norms_output() || layer.norms_sum();
     if (norms_after) norm(Role::kAttentionNorm, in_layer(names_.attention_norm), layer.norm, spec_.hidden);
     if (layer.norms_mlp_input()) norm(Role::kMlpNorm, in_layer(names_.mlp_norm), layer.norm, spec_.hidden);
-    add_mlp(layer.mlp);
+    if (layer.has_mlp()) add_mlp(layer.mlp, mlp_names(layer));
+    if (layer.experts) add_experts(*layer.experts, layer);
     if (layer.inner_norms) {
       norm(Role::kMlpInnerNorm, in_layer(names_.mlp_inner_norm), layer.norm, layer.mlp.width);
     }
@@ -165,6 +170,9 @@ class Builder {
     }
     head_norm(Role::kQNorm, names_.q_norm, attention.q_norm, attention.num_heads, attention);
     head_norm(Role::kKNorm, names_.k_norm, attention.k_norm, attention.num_kv_heads / attention.kv_copies, attention);
+    if (attention.sinks) {
+      add(Role::kSinks, Kind::kVector, {{.name = in_layer(names_.sinks), .shape = {attention.num_heads}}});
+    }
     matrix(Role::kOut, {part(in_layer(names_.out), {spec_.hidden, attention.q_width()})}, attention.out_bias);
   }
 
@@ -238,32 +246,129 @@ class Builder {
                                           std::uint64_t size) const {
     if (over == HeadNormSpec::Over::kHead) return {part(in_layer(name), {size})};
     if (over == HeadNormSpec::Over::kRow) return {part(in_layer(name), {num_heads * size})};
-    const std::size_t place = name.find("{}");
-    if (place == std::string::npos) return {part(in_layer(name), {num_heads, size})};
+    if (name.find("{}") == std::string::npos) return {part(in_layer(name), {num_heads, size})};
     std::vector<TensorPart> parts;
     for (std::uint32_t head = 0; head < num_heads; ++head) {
-      std::string of_head = name;
-      parts.push_back(part(in_layer(of_head.replace(place, 2, std::to_string(head))), {size}));
+      parts.push_back(part(in_layer(numbered(name, head)), {size}));
     }
     return parts;
   }
 
-  void add_mlp(const FeedForward& mlp) {
+  // Names of an MLP's matrices.
+  struct MlpNames {
+    const std::string &gate, &up, &gate_up, &down;
+  };
+  MlpNames mlp_names(const LayerSpec& layer) const {
+    const ExpertNames& experts = names_.experts;
+    if (!layer.experts) return {names_.gate, names_.up, names_.gate_up, names_.down};
+    return {experts.shared_gate, experts.shared_up, experts.shared_gate_up, experts.shared_down};
+  }
+
+  void add_mlp(const FeedForward& mlp, const MlpNames& names) {
     const std::uint64_t width = mlp.width;
     std::vector<TensorPart> parts;
-    if (!names_.gate_up.empty()) {
+    if (!names.gate_up.empty()) {
       for (const std::uint64_t first : {std::uint64_t{0}, width}) {
-        parts.push_back(part(in_layer(names_.gate_up), {2 * width, spec_.hidden}));
+        parts.push_back(part(in_layer(names.gate_up), {2 * width, spec_.hidden}));
         parts.back().first_row = first;
         parts.back().rows = width;
       }
     } else {
-      if (mlp.gated) parts.push_back(part(in_layer(names_.gate), {width, spec_.hidden}));
-      parts.push_back(part(in_layer(names_.up), {width, spec_.hidden}));
+      if (mlp.gated) parts.push_back(part(in_layer(names.gate), {width, spec_.hidden}));
+      parts.push_back(part(in_layer(names.up), {width, spec_.hidden}));
     }
     matrix(Role::kGateUp, std::move(parts), mlp.bias);
     if (mlp.activation == backend::Activation::kXielu) add_xielu();
-    matrix(Role::kDown, {part(in_layer(names_.down), {spec_.hidden, width})}, mlp.bias);
+    matrix(Role::kDown, {part(in_layer(names.down), {spec_.hidden, width})}, mlp.bias);
+  }
+
+  void add_experts(const MixtureSpec& mixture, const LayerSpec& layer) {
+    const ExpertNames& names = names_.experts;
+    const std::uint64_t count = mixture.rule.num_experts;
+    matrix(Role::kExpertRouter, {part(in_layer(names.router), {count, spec_.hidden})}, mixture.router_bias);
+    if (mixture.choice_bias) {
+      const std::vector<std::uint64_t> shape =
+          names.choice_bias_shape.empty() ? std::vector{count} : names.choice_bias_shape;
+      add(Role::kExpertChoiceBias, Kind::kVector, {{.name = in_layer(names.choice_bias), .shape = shape}});
+    }
+    for (std::uint32_t expert = 0; expert < count; ++expert) {
+      if (names.layout == ExpertNames::Layout::kSeparate) {
+        add_expert(mixture.expert, expert);
+      } else {
+        cut_expert(mixture, expert);
+      }
+    }
+    add_norms_of_experts(mixture, layer);
+    if (mixture.shared_gate) {
+      matrix(Role::kSharedExpertGate, {part(in_layer(names.shared_weight), {1, spec_.hidden})}, false);
+    }
+  }
+
+  void add_norms_of_experts(const MixtureSpec& mixture, const LayerSpec& layer) {
+    const ExpertNames& names = names_.experts;
+    if (mixture.router_norm) {
+      add(Role::kExpertRouterNorm, Kind::kVector, {{.name = in_layer(names.router_norm), .shape = {spec_.hidden}}});
+      table_.entries.back().factor = 1.0f / std::sqrt(static_cast<float>(spec_.hidden));
+    }
+    if (mixture.expert_scales) {
+      add(Role::kExpertScales, Kind::kVector, {{.name = in_layer(names.scales), .shape = {mixture.rule.num_experts}}});
+    }
+    if (!mixture.own_norms) return;
+    norm(Role::kExpertsNorm, in_layer(names.norm), layer.norm, spec_.hidden);
+    norm(Role::kExpertsOutNorm, in_layer(names.out_norm), layer.norm, spec_.hidden);
+    norm(Role::kSharedExpertNorm, in_layer(names.shared_norm), layer.norm, spec_.hidden);
+  }
+
+  // An expert with tensors of its own.
+  void add_expert(const FeedForward& mlp, std::uint32_t expert) {
+    const auto of_expert = [&](const std::string& name, std::vector<std::uint64_t> shape) {
+      return part(in_layer(numbered(name, expert)), std::move(shape));
+    };
+    std::vector<TensorPart> parts;
+    if (mlp.gated) parts.push_back(of_expert(names_.experts.gate, {mlp.width, spec_.hidden}));
+    parts.push_back(of_expert(names_.experts.up, {mlp.width, spec_.hidden}));
+    matrix(Role::kExpertGateUp, std::move(parts), mlp.bias);
+    table_.entries.back().expert = expert;
+    matrix(Role::kExpertDown, {of_expert(names_.experts.down, {spec_.hidden, mlp.width})}, mlp.bias);
+    table_.entries.back().expert = expert;
+  }
+
+  // An expert whose matrices are parts of tensors of all experts.
+  void cut_expert(const MixtureSpec& mixture, std::uint32_t expert) {
+    const ExpertNames& names = names_.experts;
+    const std::uint64_t width = mixture.expert.width;
+    const std::uint64_t num_up = mixture.expert.gated ? 2 : 1;
+    std::vector<TensorPart> parts;
+    for (std::uint64_t i = 0; i < num_up; ++i) {
+      TensorPart& rows = parts.emplace_back(cut(names.all_gate_up, mixture, expert, num_up * width, spec_.hidden));
+      rows.first_row = names.alternating ? i : i * width;
+      rows.rows = width;
+      if (!names.alternating) continue;
+      rows.run = 1;
+      rows.stride = num_up;
+    }
+    add_cut(Role::kExpertGateUp, std::move(parts), mixture.expert.bias, expert);
+    add_cut(Role::kExpertDown, {cut(names.all_down, mixture, expert, spec_.hidden, width)}, mixture.expert.bias,
+            expert);
+  }
+  TensorPart cut(const std::string& name, const MixtureSpec& mixture, std::uint32_t expert, std::uint64_t rows,
+                 std::uint64_t inputs) const {
+    TensorPart part{.name = in_layer(name), .shape = {mixture.rule.num_experts, rows, inputs}};
+    part.transposed = names_.experts.layout == ExpertNames::Layout::kTransposed;
+    if (part.transposed) std::swap(part.shape[1], part.shape[2]);
+    part.matrix = expert;
+    return part;
+  }
+  void add_cut(Role role, std::vector<TensorPart> parts, bool biased, std::uint32_t expert) {
+    TensorEntry& entry = add(role, Kind::kMatrix, std::move(parts));
+    entry.expert = expert;
+    for (std::size_t i = 0; biased && i < entry.parts.size(); ++i) {
+      TensorPart bias = entry.parts[i];
+      bias.name += "_bias";
+      bias.shape = {bias.shape.front(), bias.all_rows()};
+      bias.transposed = false;
+      entry.biases.push_back(std::move(bias));
+    }
   }
 
   void add_xielu() {
@@ -304,5 +409,9 @@ std::vector<TensorPart> TensorTable::tensors() const {
 }
 
 TensorTable tensor_table(const ModelSpec& spec) { return Builder(spec).build(); }
+
+std::string name_in_layer(const TensorNames& names, std::uint32_t layer, const std::string& name) {
+  return names.prefix + names.layers + "." + std::to_string(layer) + "." + name;
+}
 
 }  // namespace quire::model

@@ -24,11 +24,22 @@ enum class Role : std::uint8_t {
   kQkv,        // [(H + 2G)·D, E]
   kQNorm,
   kKNorm,
+  kSinks,               // [H]
   kAttentionInnerNorm,  // [H·D] before kOut
   kOut,                 // [E, H·D]
   kAttentionNorm,       // after attention
   kMlpNorm,             // before the MLP
   kGateUp,              // [2F, E]; [F, E] if it is not gated
+  kExpertRouter,        // [X, E]
+  kExpertChoiceBias,    // [X]
+  kExpertGateUp,        // of one expert: [2F, E]
+  kExpertDown,          // of one expert: [E, F]
+  kSharedExpertGate,    // [1, E]
+  kExpertRouterNorm,    // [E]
+  kExpertScales,        // [X]
+  kExpertsNorm,         // [E] before the experts
+  kExpertsOutNorm,      // [E] after their sum
+  kSharedExpertNorm,    // [E] after the shared expert
   kMlpInnerNorm,        // [F] before kDown
   kDown,                // [E, F]
   kMlpOutNorm,          // after the MLP
@@ -61,6 +72,8 @@ enum class Role : std::uint8_t {
 
 // Rows of a tensor, which lie together, or in runs. rows 0: all of them.
 struct TensorPart {
+  static constexpr std::uint32_t kOnly = ~0u;
+
   std::string name;
   std::vector<std::uint64_t> shape;  // of the whole tensor
   std::uint64_t first_row = 0;
@@ -74,11 +87,16 @@ struct TensorPart {
   std::uint32_t turned = 0;
   std::uint32_t copies = 1;
   bool transposed = false;  // a matrix whose rows are the file's columns
+  // Of a tensor of several matrices or vectors, one behind the other: which one. All of the above is said of that one.
+  std::uint32_t matrix = kOnly;
 
-  std::uint64_t all_rows() const { return shape.empty() ? 1 : transposed ? shape.back() : shape.front(); }
-  std::uint64_t inputs() const { return transposed ? shape.front() : shape.back(); }  // of a matrix
+  std::uint64_t all_rows() const { return shape.empty() ? 1 : transposed ? shape.back() : first_extent(); }
+  std::uint64_t inputs() const { return transposed ? first_extent() : shape.back(); }  // of a matrix
   std::uint64_t rows_in_file() const { return rows != 0 ? rows : all_rows(); }
   std::uint64_t num_rows() const { return rows_in_file() * copies; }
+
+ private:
+  std::uint64_t first_extent() const { return shape[matrix == kOnly ? 0 : 1]; }
 };
 
 struct TensorEntry {
@@ -87,10 +105,12 @@ struct TensorEntry {
 
   Role role = Role::kEmbedding;
   std::uint32_t layer = kTop;
+  std::uint32_t expert = 0;  // of kExpertGateUp and kExpertDown
   Kind kind = Kind::kMatrix;
   std::vector<TensorPart> parts{};
   std::vector<TensorPart> biases{};  // of a matrix: none, or one for each part
   float offset = 0.0f;               // added to a vector's values
+  float factor = 1.0f;               // of these sums
 };
 
 struct TensorTable {
@@ -103,5 +123,8 @@ struct TensorTable {
 };
 
 TensorTable tensor_table(const ModelSpec& spec);
+
+// The whole name of a layer's tensor: "model.layers.3.mlp.gate".
+std::string name_in_layer(const TensorNames& names, std::uint32_t layer, const std::string& name);
 
 }  // namespace quire::model

@@ -11,6 +11,7 @@
 #include "core/base/check.h"
 #include "core/base/log.h"
 #include "core/base/start_error.h"
+#include "core/model/mixture.h"
 #include "core/model/source/digest.h"
 #include "core/model/source/other_formats.h"
 #include "core/model/source/packed_file.h"
@@ -97,8 +98,7 @@ struct Loading {
   const TensorTable table;
   const Checkpoint& checkpoint;
   const ModelFiles& files;
-  std::optional<backend::Format> quantize;
-  BlockActivation blocks;
+  const LoadOptions& options;
   bool keeps_packed;  // packed bytes are needed for a packed file
 };
 
@@ -117,20 +117,38 @@ class WeightReader {
 
   // Nothing if the packed file has other weights than the table.
   std::optional<Weights> read() {
+    tell();
     for (const TensorEntry& entry : loading_.table.entries) {
       if (entry.kind == Kind::kMatrix && !read_matrix(entry)) return std::nullopt;
       if (entry.kind != Kind::kMatrix) read_vector(entry);
     }
     if (packed_ != nullptr && next_ != packed_->weights().size()) return std::nullopt;
-    out_.end(packed_ != nullptr ? packed_->checkpoint_digest() : digest_, packed_ != nullptr);
+    tell();
+    out_.end(step_bytes_, packed_ != nullptr ? packed_->checkpoint_digest() : digest_, packed_ != nullptr);
     return std::move(out_);
   }
 
  private:
   const Tensor& tensor(const TensorPart& part) const { return *loading_.checkpoint.find(part.name); }
 
+  void tell() const {
+    if (packed_ == nullptr && loading_.options.on_packed) loading_.options.on_packed(done_, size_);
+  }
+
+  std::uint64_t bytes_of_tensors() const {
+    std::set<std::string_view> seen;
+    std::uint64_t bytes = 0;
+    for (const TensorPart& part : loading_.table.tensors()) {
+      const Tensor* found = loading_.checkpoint.find(part.name);
+      if (found != nullptr && seen.insert(found->name).second) bytes += found->data.size();
+    }
+    return bytes;
+  }
+
   void digest(const TensorPart& part) {
-    if (packed_ == nullptr && digested_.insert(part.name).second) digest_ += tensor_digest(tensor(part));
+    if (packed_ != nullptr || !digested_.insert(part.name).second) return;
+    digest_ += tensor_digest(tensor(part));
+    done_ += tensor(part).data.size();
   }
 
   bool read_matrix(const TensorEntry& entry) {
@@ -145,14 +163,17 @@ class WeightReader {
     for (const Run& run : runs) {
       std::unique_ptr<backend::Weight> weight = packed_ != nullptr ? adopt(entry, run) : pack(entry, run);
       if (weight == nullptr) return false;
+      step_bytes_ += step_bytes_of(entry, loading_.spec, weight->bytes());
       out_.add(entry, std::move(weight));
+      tell();
     }
     return true;
   }
 
   // The parts of a run have one type.
   backend::Format format_of(const TensorEntry& entry, const Run& run) const {
-    return packed_format(entry.role, loading_.spec, tensor(entry.parts[run.first]), loading_.quantize, loading_.blocks,
+    return packed_format(entry.role, loading_.spec, tensor(entry.parts[run.first]), loading_.options.quantize,
+                         loading_.options.blocks,
                          [&](backend::Format format) { return loading_.factory.takes(format); });
   }
 
@@ -161,17 +182,18 @@ class WeightReader {
     std::vector<backend::HostMatrix> matrices;
     std::vector<std::vector<float>> bias_values;
     rows.reserve(run.last - run.first);
-    const bool widens = !loading_.factory.takes(*tensor(entry.parts[run.first]).stored_format());
+    const backend::Format stored = *tensor(entry.parts[run.first]).stored_format();
+    const backend::Format format = format_of(entry, run);
+    const bool widens = !loading_.factory.takes(stored) || (has_own_factor(stored) && !format.is_blocks());
     for (std::size_t i = run.first; i < run.last; ++i) {
       const TensorPart& part = entry.parts[i];
       digest(part);
       rows.emplace_back(tensor(part), part, entry.kind, widens);
       matrices.push_back({rows.back().bytes().data(), rows.back().format(), static_cast<std::uint32_t>(part.num_rows()),
-                          static_cast<std::uint32_t>(part.inputs())});
+                          static_cast<std::uint32_t>(part.inputs()), widens ? 1.0f : tensor(part).factor});
       if (!entry.biases.empty()) bias_values.push_back(values(entry.biases[i]));
     }
     const std::vector<std::span<const float>> biases(bias_values.begin(), bias_values.end());
-    const backend::Format format = format_of(entry, run);
     const auto quantize = format == matrices.front().format ? std::nullopt : std::optional(format);
     std::unique_ptr<backend::Weight> packed = loading_.factory.pack(matrices, biases, quantize);
     for (std::size_t i = run.first; i < run.last; ++i) loading_.files.release(tensor(entry.parts[i]).data);
@@ -208,7 +230,8 @@ class WeightReader {
       all.insert(all.end(), some.begin(), some.end());
     }
     if (entry.kind == Kind::kNumber) return out_.add(entry, all.front());
-    for (float& value : all) value = value + entry.offset;
+    for (float& value : all) value = (value + entry.offset) * entry.factor;
+    step_bytes_ += step_bytes_of(entry, loading_.spec, all.size() * sizeof(float));
     out_.add(entry, loading_.factory.upload(all));
   }
 
@@ -217,6 +240,9 @@ class WeightReader {
   std::size_t next_ = 0;      // of the packed file's weights
   std::set<std::string> digested_;
   std::uint64_t digest_ = 0;
+  const std::uint64_t size_ = bytes_of_tensors();
+  std::uint64_t done_ = 0;  // of size_
+  std::size_t step_bytes_ = 0;
   Weights out_;
 };
 
@@ -250,7 +276,10 @@ void write_packed(const Weights& weights, const std::string& path, std::uint64_t
 }
 
 // Decides by small differences: it is not quantised, and neither is its input.
-bool is_router(Role role) { return role == Role::kRouter || role == Role::kPrediction || role == Role::kCorrection; }
+bool is_router(Role role) {
+  return role == Role::kRouter || role == Role::kPrediction || role == Role::kCorrection ||
+         role == Role::kExpertRouter || role == Role::kSharedExpertGate;
+}
 
 // A table whose rows are looked up and nothing else.
 bool is_looked_up(Role role, const ModelSpec& spec) {
@@ -274,15 +303,15 @@ void check_headers(const ModelSpec& spec, const TensorTable& table, const Checkp
 
 }  // namespace
 
-backend::WeightList Weights::list(Role role, std::uint32_t layer) const {
-  const auto found = lists_.find(key_of(role, layer));
+backend::WeightList Weights::list(Role role, std::uint32_t layer, std::uint32_t expert) const {
+  const auto found = lists_.find(key_of(role, layer, expert));
   CHECK(found != lists_.end());
   if (found->second.size() == 1) return backend::WeightList(*found->second.front());
   return backend::WeightList(found->second);
 }
 
 void Weights::add(const TensorEntry& entry, std::unique_ptr<backend::Weight> weight) {
-  lists_[key_of(entry.role, entry.layer)].push_back(weight.get());
+  lists_[key_of(entry.role, entry.layer, entry.expert)].push_back(weight.get());
   weights_.push_back(std::move(weight));
 }
 
@@ -294,7 +323,8 @@ void Weights::add(const TensorEntry& entry, std::unique_ptr<backend::Vector> vec
 
 void Weights::add(const TensorEntry& entry, float number) { number_of_[key_of(entry.role, entry.layer)] = number; }
 
-void Weights::end(std::uint64_t digest, bool from_packed_file) {
+void Weights::end(std::size_t step_bytes, std::uint64_t digest, bool from_packed_file) {
+  step_bytes_ = step_bytes;
   digest_ = digest;
   from_packed_file_ = from_packed_file;
 }
@@ -330,14 +360,6 @@ std::size_t Weights::packed_bytes() const {
   return bytes;
 }
 
-std::size_t Weights::step_bytes() const {
-  std::size_t bytes = packed_bytes();
-  if (has(Role::kHead)) bytes -= weight(Role::kEmbedding).bytes();
-  if (has(Role::kPositionEmbedding)) bytes -= weight(Role::kPositionEmbedding).bytes();
-  if (has(Role::kPerLayerEmbedding)) bytes -= weight(Role::kPerLayerEmbedding).bytes();
-  return bytes;
-}
-
 std::optional<BlockActivation> Weights::block_activation() const {
   std::optional<BlockActivation> found;
   for (const auto& weight : weights_) {
@@ -351,6 +373,13 @@ void check_weights(const ModelSpec& spec, const Checkpoint& checkpoint) {
   check_headers(spec, tensor_table(spec), checkpoint, problems);
   if (spec.tied_head) check_tied_head(spec, checkpoint, problems);
   problems.throw_if_any(checkpoint);
+}
+
+std::uint64_t step_bytes_of(const TensorEntry& entry, const ModelSpec& spec, std::uint64_t bytes) {
+  if (is_looked_up(entry.role, spec)) return 0;
+  if (entry.role != Role::kExpertGateUp && entry.role != Role::kExpertDown) return bytes;
+  const backend::RouteRule& rule = spec.layers[entry.layer].experts->rule;
+  return bytes * rule.top_k / rule.num_experts;
 }
 
 std::optional<backend::Format> quantize_of(Role role, const ModelSpec& spec, std::optional<backend::Format> asked) {
@@ -375,6 +404,7 @@ backend::Format packed_format(Role role, const ModelSpec& spec, const Tensor& te
 
 ModelSpec fitted(const ModelSpec& spec, const Checkpoint& checkpoint) {
   ModelSpec out = spec;
+  fit_experts(checkpoint, out);
   const Tensor* head = checkpoint.find(head_name(spec));
   const Tensor* embedding = checkpoint.find(embedding_name(spec));
   if (!spec.tied_head || !spec.tied_by_default || head == nullptr || embedding == nullptr) return out;
@@ -383,22 +413,22 @@ ModelSpec fitted(const ModelSpec& spec, const Checkpoint& checkpoint) {
 }
 
 Weights load_weights(backend::Factory& factory, const ModelSpec& spec, const ModelFiles& files,
-                     std::optional<backend::Format> quantize, const std::string& packed_file, BlockActivation blocks) {
+                     const LoadOptions& options) {
   const Checkpoint checkpoint = Checkpoint::open_decoder(files);
   const std::optional<std::uint64_t> key =
-      packed_file.empty() ? std::nullopt : packed_key(files, checkpoint, quantize, factory.layout());
-  const Loading loading{factory, spec, tensor_table(spec), checkpoint, files, quantize, blocks, key.has_value()};
+      options.packed_file.empty() ? std::nullopt : packed_key(files, checkpoint, options.quantize, factory.layout());
+  const Loading loading{factory, spec, tensor_table(spec), checkpoint, files, options, key.has_value()};
   if (key) {
     // No check_tied_head(): it compared the head with the embedding when the packed file was written.
     Problems problems;
     check_headers(spec, loading.table, checkpoint, problems);
     problems.throw_if_any(checkpoint);
-    if (std::optional<Weights> read = read_packed(loading, packed_file, *key)) return *std::move(read);
+    if (std::optional<Weights> read = read_packed(loading, options.packed_file, *key)) return *std::move(read);
   }
   check_weights(spec, checkpoint);
   Weights weights = *WeightReader(loading, nullptr).read();
   if (!key) return weights;
-  write_packed(weights, packed_file, *key);
+  write_packed(weights, options.packed_file, *key);
   for (backend::Weight* weight : weights.matrices()) weight->free_host_copy();
   return weights;
 }

@@ -35,7 +35,7 @@ class Weights {
   static constexpr std::uint32_t kTop = TensorEntry::kTop;
 
   // A weight that is not there is our bug: CHECK.
-  backend::WeightList list(Role role, std::uint32_t layer = kTop) const;
+  backend::WeightList list(Role role, std::uint32_t layer = kTop, std::uint32_t expert = 0) const;
   // The only weight of its entry.
   const backend::Weight& weight(Role role) const { return list(role)[0]; }
   bool has(Role role) const;
@@ -48,8 +48,8 @@ class Weights {
   // The output matrix: the embedding if it is tied.
   const backend::Weight& output() const { return weight(has(Role::kHead) ? Role::kHead : Role::kEmbedding); }
   std::size_t packed_bytes() const;
-  // Bytes of weights that one step reads: all but embeddings that are not also the output matrix.
-  std::size_t step_bytes() const;
+  // Bytes of weights that a step of one row reads: step_bytes_of() every entry.
+  std::size_t step_bytes() const { return step_bytes_; }
   std::uint64_t digest() const { return digest_; }  // checkpoint_digest() of the used tensors
   bool from_packed_file() const { return from_packed_file_; }
 
@@ -63,12 +63,12 @@ class Weights {
   void add(const TensorEntry& entry, std::unique_ptr<backend::Weight> weight);
   void add(const TensorEntry& entry, std::unique_ptr<backend::Vector> vector);
   void add(const TensorEntry& entry, float number);
-  void end(std::uint64_t digest, bool from_packed_file);
+  void end(std::size_t step_bytes, std::uint64_t digest, bool from_packed_file);
 
  private:
   using Key = std::uint64_t;
-  static Key key_of(Role role, std::uint32_t layer) {
-    return std::uint64_t{layer} << 8 | static_cast<std::uint8_t>(role);
+  static Key key_of(Role role, std::uint32_t layer, std::uint32_t expert = 0) {
+    return std::uint64_t{expert} << 40 | std::uint64_t{layer} << 8 | static_cast<std::uint8_t>(role);
   }
 
   std::vector<std::unique_ptr<backend::Weight>> weights_;
@@ -77,6 +77,7 @@ class Weights {
   std::unordered_map<Key, const backend::Vector*> vector_of_;
   std::unordered_map<Key, const backend::Vector*> bias_of_;
   std::unordered_map<Key, float> number_of_;
+  std::size_t step_bytes_ = 0;
   std::uint64_t digest_ = 0;
   bool from_packed_file_ = false;
 };
@@ -93,14 +94,26 @@ backend::Format packed_format(Role role, const ModelSpec& spec, const Tensor& te
                               std::optional<backend::Format> asked, BlockActivation blocks,
                               const std::function<bool(backend::Format)>& takes);
 
-// The spec with the output matrix that the checkpoint has: its own one, if config.json leaves open that it is tied.
+// The part of an entry's packed bytes that a step of one row reads: nothing of a table of which it reads one row (an
+// embedding that is not also the output matrix), and of experts the part that a row has.
+std::uint64_t step_bytes_of(const TensorEntry& entry, const ModelSpec& spec, std::uint64_t bytes);
+
+// The spec with what the checkpoint decides: its own output matrix, if config.json leaves open that it is tied, and how
+// it stores experts.
 ModelSpec fitted(const ModelSpec& spec, const Checkpoint& checkpoint);
 
-// Checks, then packs tensor by tensor and releases each one's mapped pages. Norms and biases stay f32. `packed_file` is
-// a path or empty. A file there is used if its key matches (packed_file.h); if not, the log has the reason, and the
-// packed weights are written to that path. Both ways give the same weights, bit for bit.
+struct LoadOptions {
+  std::optional<backend::Format> quantize{};
+  // A path, or empty. A file there is used if its key matches (packed_file.h); if not, the log has the reason, and the
+  // packed weights are written to that path. Both ways give the same weights, bit for bit.
+  std::string packed_file{};
+  BlockActivation blocks = BlockActivation::kInt8;
+  // After every weight that is packed: bytes of the tensors read so far, and of all. Not called for a packed file.
+  std::function<void(std::uint64_t done, std::uint64_t size)> on_packed{};
+};
+
+// Checks, then packs tensor by tensor and releases each one's mapped pages. Norms and biases stay f32.
 Weights load_weights(backend::Factory& factory, const ModelSpec& spec, const ModelFiles& files,
-                     std::optional<backend::Format> quantize = std::nullopt, const std::string& packed_file = "",
-                     BlockActivation blocks = BlockActivation::kInt8);
+                     const LoadOptions& options = {});
 
 }  // namespace quire::model

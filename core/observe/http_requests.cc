@@ -3,15 +3,16 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/observe/latency_bounds.h"
+
 namespace quire::observe {
 namespace {
 
-constexpr double kSeconds[] = {.1, .5, 1};
 constexpr const char* kNone = "none";
 
 }  // namespace
 
-HttpRequests::Entry::Entry() : seconds(kSeconds) {}
+HttpRequests::Entry::Entry() : seconds(kLatencySeconds) {}
 
 HttpRequests::HttpRequests(std::vector<std::string> handlers)
     : handlers_(std::move(handlers)), entries_((handlers_.size() + 1) * kMethods.size()) {

@@ -2,8 +2,7 @@
 // Shape   a handler is a path as the server lists it ("/v1/models/{model}"); any other path counts as "none", a method
 //         that is not in kMethods as "other". The caller leaves out probes and scrapes.
 // Thread  any.
-// Source  names, labels and buckets: prometheus_fastapi_instrumentator's http_requests_total,
-//         http_request_duration_seconds.
+// Source  names and labels: prometheus_fastapi_instrumentator's http_requests_total, http_request_duration_seconds.
 #pragma once
 
 #include <array>

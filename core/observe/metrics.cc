@@ -20,19 +20,13 @@
 
 #include "core/base/log.h"
 #include "core/observe/bucket_bounds.h"
+#include "core/observe/latency_bounds.h"
 
 namespace quire::observe {
 namespace {
 
-// Bucket bounds of vLLM, so that quantiles of both servers can be compared.
+// Bucket bounds of vLLM, so that quantiles of both servers can be compared; those of latencies: latency_bounds.h.
 constexpr double kStepRows[] = {1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384};
-constexpr double kToFirstToken[] = {.001, .005, .01, .02, .04, .06, .08, .1, .25, .5,  .75,
-                                    1,    2.5,  5,   7.5, 10,  20,  40,  80, 160, 640, 2560};
-constexpr double kBetweenTokens[] = {.001, .0025, .005, .01, .025, .05, .075, .1, .15, .2, .3,
-                                     .4,   .5,    .75,  1,   2.5,  5,   7.5,  10, 20,  40, 80};
-// vLLM's bounds, which begin at .3, and smaller ones for the quantiles of small models.
-constexpr double kRequest[] = {.001, .0025, .005, .01, .025, .05, .1, .15, .2, .3,  .5,  .8,  1,   1.5,  2,
-                               2.5,  5,     10,   15,  20,   30,  40, 50,  60, 120, 240, 480, 960, 1920, 7680};
 constexpr double kAnswers[] = {1, 2, 5, 10, 20};
 constexpr double kPreemptions[] = {1, 2, 3, 4, 5, 10, 20};
 constexpr double kTokens[] = {1,    2,    5,    10,    20,    50,    100,    200,    500,
@@ -156,8 +150,10 @@ void add_process(double started, Families& out) {
 void add_http(const Metrics& m, Families& out) {
   m.http_requests.for_each([&](const HttpRequests::Row& row) {
     for (std::size_t hundreds = 0; hundreds < row.counts.size(); ++hundreds) {
-      if (row.counts[hundreds] == 0) continue;
-      out.plain_counter("http_requests_total", "HTTP requests that ended, probes left out.",
+      // A rate misses a counter's first increase where the series begins with it: the usual classes begin at 0.
+      if (row.counts[hundreds] == 0 && hundreds < 2) continue;
+      out.plain_counter("http_requests_total",
+                        "HTTP requests that ended, without probes and scrapes, by endpoint and status class.",
                         static_cast<double>(row.counts[hundreds]),
                         {{"handler", std::string(row.handler)},
                          {"method", std::string(row.method)},
@@ -165,7 +161,8 @@ void add_http(const Metrics& m, Families& out) {
     }
   });
   m.http_requests.for_each([&](const HttpRequests::Row& row) {
-    out.plain_histogram("http_request_duration_seconds", "Time from a request's arrival to its answer's end, seconds.",
+    out.plain_histogram("http_request_duration_seconds",
+                        "Time from a request's arrival to its answer's end, without probes and scrapes, seconds.",
                         row.seconds, {{"handler", std::string(row.handler)}, {"method", std::string(row.method)}});
   });
 }
@@ -378,7 +375,7 @@ std::vector<MetricFamily> Metrics::Collector::Collect() const {
   out.gauge("quire:build_info", "Version and numeric mode, as labels.", 1,
             {{"version", info.version}, {"numeric_mode", info.numeric_mode}});
   for (int hundreds = 2; hundreds < kNumStatusClasses; ++hundreds) {
-    out.counter("quire:http_responses_total", "HTTP answers by status class.",
+    out.counter("quire:http_responses_total", "HTTP answers by status class, without probes and scrapes.",
                 static_cast<double>(m.http_responses[static_cast<std::size_t>(hundreds)].value()),
                 {{"status", std::to_string(hundreds) + "xx"}});
   }
@@ -405,16 +402,16 @@ std::vector<MetricFamily> Metrics::Collector::Collect() const {
 
 Metrics::Metrics(MetricsInfo info)
     : iteration_tokens(kStepRows),
-      time_to_first_token_s(kToFirstToken),
-      inter_token_latency_s(kBetweenTokens),
-      e2e_request_latency_s(kRequest),
-      request_queue_time_s(kRequest),
-      request_prefill_time_s(kRequest),
-      request_decode_time_s(kRequest),
+      time_to_first_token_s(kLatencySeconds),
+      inter_token_latency_s(kLatencySeconds),
+      e2e_request_latency_s(kLatencySeconds),
+      request_queue_time_s(kLatencySeconds),
+      request_prefill_time_s(kLatencySeconds),
+      request_decode_time_s(kLatencySeconds),
       request_prompt_tokens(kTokens),
       request_generation_tokens(kTokens),
-      request_time_per_output_token_s(kBetweenTokens),
-      request_inference_time_s(kRequest),
+      request_time_per_output_token_s(kLatencySeconds),
+      request_inference_time_s(kLatencySeconds),
       request_computed_tokens(kTokens),
       request_max_tokens(kTokens),
       request_preemptions(kPreemptions),

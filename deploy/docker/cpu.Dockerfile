@@ -16,6 +16,7 @@ RUN /tmp/deploy/install_packages.sh run && rm -rf /tmp/deploy /var/lib/apt/lists
 RUN install -d -o 65532 -g 65532 /var/cache/huggingface
 ENV HF_HUB_CACHE=/var/cache/huggingface
 COPY LICENSE /usr/share/doc/quire/LICENSE
+COPY deploy/docker/healthcheck.sh /usr/local/bin/quire-healthcheck
 COPY --from=build /src/build/release/quire /usr/local/bin/quire
 LABEL org.opencontainers.image.title=quire \
       org.opencontainers.image.description="A server for language models with the OpenAI API" \
@@ -23,7 +24,8 @@ LABEL org.opencontainers.image.title=quire \
       org.opencontainers.image.version=0.1.0
 USER 65532:65532
 EXPOSE 8000
-# Checks that the server on the default port returns its statistics; Kubernetes uses its own probes.
-HEALTHCHECK --interval=10s --timeout=12s --start-period=30m --retries=6 CMD ["/usr/local/bin/quire", "inspect", "--url", "http://127.0.0.1:8000"]
+# Asks /health: the container is `starting` while the model is downloaded and loaded, up to 30 minutes, then `healthy`. Kubernetes
+# uses its own probes.
+HEALTHCHECK --interval=10s --timeout=10s --start-period=30m --retries=6 CMD ["/usr/local/bin/quire-healthcheck"]
 ENTRYPOINT ["/usr/local/bin/quire"]
 CMD ["serve", "--host", "0.0.0.0"]

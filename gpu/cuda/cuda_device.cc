@@ -29,7 +29,7 @@ void check_start(const char* call, cudaError_t error) {
 // For calls while serving: after a failure the cache is lost, and all streams end.
 void check(const char* call, cudaError_t error) {
   if (error == cudaSuccess) return;
-  log_error("device_failed", "what=\"{}\"", failed(call, error));
+  log_error("device_failed", "{}", failed(call, error));
   throw DeviceError(failed(call, error));
 }
 

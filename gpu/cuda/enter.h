@@ -13,9 +13,12 @@ __global__ void __launch_bounds__(Kernel::kThreads, min_blocks_of<Kernel>())
   run_dependent<Kernel>(args, shared);
 }
 
-template <typename Kernel>
-Entry<Kernel> entry() {
-  return {reinterpret_cast<const void*>(&enter<Kernel>)};
-}
+// Sets the entries of a table.
+struct FillEntries {
+  template <typename Kernel>
+  void operator()(Entry<Kernel>& to) const {
+    to = {reinterpret_cast<const void*>(&enter<Kernel>)};
+  }
+};
 
 }  // namespace quire::gpu

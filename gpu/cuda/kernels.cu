@@ -6,16 +6,10 @@
 namespace quire::gpu {
 namespace {
 
-struct Fill {
-  template <typename Kernel>
-  void operator()(Entry<Kernel>& to) const {
-    to = entry<Kernel>();
-  }
-};
-
 KernelTable all() {
-  KernelTable table = other_kernels(Fill());
+  KernelTable table = other_kernels(FillEntries());
   table.linear = linear_kernels();
+  table.linear.blocks = block_kernels();
   table.linear.warpgroups = linear_warpgroups();
   return table;
 }

@@ -2,17 +2,7 @@
 #include "gpu/cuda/linear_kernels.h"
 
 namespace quire::gpu {
-namespace {
 
-template <typename Kernel>
-void fill(Entry<Kernel>& to) {
-  to = entry<Kernel>();
-}
-
-}  // namespace
-
-LinearTable linear_kernels() {
-  return linear_table([](auto& to) { fill(to); });
-}
+LinearTable linear_kernels() { return linear_table(FillEntries()); }
 
 }  // namespace quire::gpu

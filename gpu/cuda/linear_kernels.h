@@ -1,4 +1,4 @@
-// Kernels of linear layers, in a translation unit of their own: there are many, and they compile slowly.
+// Kernels of linear layers, in two translation units of their own: there are many, and they compile slowly.
 // Thread  any: no state.
 #pragma once
 
@@ -6,6 +6,7 @@
 
 namespace quire::gpu {
 
-LinearTable linear_kernels();  // all but warpgroups (sm90a_kernels.h)
+LinearTable linear_kernels();  // all but blocks, and warpgroups (sm90a_kernels.h)
+BlockTable block_kernels();
 
 }  // namespace quire::gpu

@@ -3,17 +3,6 @@
 
 namespace quire::gpu {
 
-namespace {
-
-template <typename Kernel>
-void fill(Entry<Kernel>& to) {
-  to = entry<Kernel>();
-}
-
-}  // namespace
-
-WarpgroupTable linear_warpgroups() {
-  return warpgroup_table([](auto& to) { fill(to); });
-}
+WarpgroupTable linear_warpgroups() { return warpgroup_table(FillEntries()); }
 
 }  // namespace quire::gpu

@@ -50,4 +50,54 @@ inline constexpr float kNibbleUnit = 0.0625f;
 QUIRE_DEVICE std::uint32_t bytes_of_low_nibbles(std::uint32_t word) { return word << 4 & 0xf0f0f0f0u; }
 QUIRE_DEVICE std::uint32_t bytes_of_high_nibbles(std::uint32_t word) { return word & 0xf0f0f0f0u; }
 
+// Four codes less `zero`, as signed bytes. Codes are below 128, and less `zero` at least -128.
+QUIRE_DEVICE std::uint32_t bytes_less(std::uint32_t codes, std::uint32_t zero) {
+  return ((codes | 0x80808080u) - zero * 0x01010101u) ^ 0x80808080u;
+}
+
+// Bytes of eight, `low` and `high`, chosen by the lowest four nibbles of a word; bit 3 of a nibble says nothing.
+QUIRE_DEVICE std::uint32_t chosen_bytes(std::uint32_t low, std::uint32_t high, std::uint32_t nibbles) {
+#if defined(__CUDACC__)
+  return __byte_perm(low, high, nibbles & 0x7777u);
+#else
+  const std::uint64_t both = std::uint64_t{high} << 32 | low;
+  std::uint32_t out = 0;
+  for (unsigned i = 0; i < 4; ++i) {
+    out |= static_cast<std::uint32_t>(both >> (nibbles >> 4 * i & 7u) * 8 & 0xffu) << 8 * i;
+  }
+  return out;
+#endif
+}
+
+// The table's bytes for the low nibbles of all four bytes of a word, and for their high ones.
+struct TableBytes {
+  std::uint32_t of_low;
+  std::uint32_t of_high;
+};
+QUIRE_DEVICE TableBytes table_bytes(std::uint32_t nibbles, std::uint64_t first_eight, std::uint64_t last_eight) {
+  const auto four = [&](std::uint32_t which) {
+    const auto of = [&](std::uint64_t eight) {
+      return chosen_bytes(static_cast<std::uint32_t>(eight), static_cast<std::uint32_t>(eight >> 32), which);
+    };
+    // Bit 3 of each nibble, as all bits of a byte.
+    const std::uint32_t bit = which >> 3 & 0x1111u;
+    const std::uint32_t is_last =
+        ((bit & 1u) | (bit & 0x10u) << 4 | (bit & 0x100u) << 8 | (bit & 0x1000u) << 12) * 0xffu;
+    return (of(first_eight) & ~is_last) | (of(last_eight) & is_last);
+  };
+  const std::uint32_t front = four(nibbles & 0xffffu);
+  const std::uint32_t back = four(nibbles >> 16);
+  return {chosen_bytes(front, back, 0x6420u), chosen_bytes(front, back, 0x7531u)};
+}
+
+QUIRE_DEVICE float f32_of_half(std::uint32_t bits) {
+#if defined(__CUDACC__)
+  float out;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(out) : "h"(static_cast<std::uint16_t>(bits)));
+  return out;
+#else
+  return f32_of_f16(static_cast<std::uint16_t>(bits));
+#endif
+}
+
 }  // namespace quire::gpu

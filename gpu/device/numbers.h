@@ -19,6 +19,8 @@ struct WeightView {
   std::uint32_t n = 0;
   std::uint32_t k = 0;
   backend::Format format;
+  std::uint32_t step_bytes = 0;  // of formats in tiles
+  BlockShape blocks{};           // of such a format
 };
 
 // An element of an f32 or f16 weight.
@@ -27,12 +29,50 @@ QUIRE_DEVICE float plain_number_at(const WeightView& w, std::size_t place) {
                              : f32_of_f16(static_cast<const std::uint16_t*>(w.numbers)[place]);
 }
 
+// Output o of a tile, input i of a step of blocks: widen_blocks(), of core/backend/weights/blocks.h.
+QUIRE_DEVICE float block_number_at(const BlockShape& shape, const std::byte* step, std::uint32_t o, std::uint32_t i) {
+  const auto bits = [&](const BlockPlane& plane) {
+    const BitPlace at = place_in_plane(plane, o, i);
+    return (std::to_integer<std::uint32_t>(step[at.byte]) >> at.shift & ((1u << plane.bits) - 1)) << plane.shift;
+  };
+  const std::uint32_t code = shape.high().bits == 0 ? bits(shape.low()) : bits(shape.low()) | bits(shape.high());
+  const std::int32_t value =
+      shape.has_table ? static_cast<std::int8_t>((code < 8 ? shape.values[0] : shape.values[1]) >> code % 8 * 8)
+                      : static_cast<std::int32_t>(code) - shape.zero;
+  const std::uint32_t group = i / shape.group;
+  const auto half = [&](std::uint32_t kind) {
+    const auto word = *reinterpret_cast<const std::uint16_t*>(step + shape.half_at(kind, group, o));
+    return shape.scales == backend::BlockScales::kBF16 ? f32_of_bf16(word) : f32_of_f16(word);
+  };
+  const auto scale = [&](std::uint32_t kind) {
+    if (!shape.has_integers()) return half(kind);
+    const auto integer = *reinterpret_cast<const std::int8_t*>(step + shape.integer_at(kind, group, o));
+    return half(kind) * static_cast<float>(integer);
+  };
+  const float product = scale(0) * static_cast<float>(value);
+  if (shape.kinds == 1) return product;
+  return product + (shape.has_integers() ? -scale(1) : scale(1));
+}
+
+// The step that has a number.
+QUIRE_DEVICE const std::byte* step_of(const WeightView& w, std::uint32_t output, std::uint32_t input) {
+  return static_cast<const std::byte*>(w.numbers) +
+         step_at(w.step_bytes, w.n, w.k, output / kTileOutputs, input / kStepInputs);
+}
+// Without the matrix's factor, if it has one.
+QUIRE_DEVICE float block_number_at(const WeightView& w, std::uint32_t output, std::uint32_t input) {
+  return block_number_at(w.blocks, step_of(w, output, input), output % kTileOutputs, input % kStepInputs);
+}
+
 QUIRE_DEVICE float number_at(const WeightView& w, std::uint32_t output, std::uint32_t input) {
   if (!in_tiles(w.format)) return plain_number_at(w, place_in_columns(w.n, output, input));
   const std::uint32_t in_tile = output % kTileOutputs;
   const std::uint32_t in_step = input % kStepInputs;
-  const std::byte* step = static_cast<const std::byte*>(w.numbers) +
-                          step_at(w.format, w.n, w.k, output / kTileOutputs, input / kStepInputs);
+  const std::byte* step = step_of(w, output, input);
+  if (w.format.is_blocks()) {
+    const float number = block_number_at(w, output, input);
+    return w.scales == nullptr ? number : number * w.scales[output];
+  }
   const std::uint32_t place = place_in_step(w.format, in_tile, in_step);
   if (has_output_scales(w.format)) {
     const float code = w.format.element == backend::Format::Element::kE4M3

@@ -59,6 +59,8 @@ QUIRE_DEVICE bool any_of_block(bool says) { return __syncthreads_or(says) != 0; 
 QUIRE_DEVICE void sync_warp() { __syncwarp(); }
 // The value of the lane whose index differs in the bits of `mask`.
 QUIRE_DEVICE float shuffle_xor(float value, unsigned mask) { return __shfl_xor_sync(~0u, value, mask); }
+// The value of lane `from`.
+QUIRE_DEVICE std::uint32_t shuffle(std::uint32_t value, unsigned from) { return __shfl_sync(~0u, value, from); }
 QUIRE_DEVICE float fma(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 QUIRE_DEVICE float root(float x) { return __fsqrt_rn(x); }
 QUIRE_DEVICE float quotient(float a, float b) { return __fdiv_rn(a, b); }
@@ -83,6 +85,11 @@ inline void sync_warp() {
 inline float shuffle_xor(float value, unsigned mask) {
   const sim::WarpWords& shown = sim::show({__builtin_bit_cast(std::uint32_t, value)});
   const float other = __builtin_bit_cast(float, shown[thread() % kWarp ^ mask][0]);
+  sim::looked();
+  return other;
+}
+inline std::uint32_t shuffle(std::uint32_t value, unsigned from) {
+  const std::uint32_t other = sim::show({value})[from][0];
   sim::looked();
   return other;
 }

@@ -42,6 +42,16 @@ QUIRE_DEVICE Words2 load_once(const Words2* at) {
 #endif
 }
 
+QUIRE_DEVICE std::uint32_t load_once(const std::uint32_t* at) {
+#if defined(__CUDACC__)
+  std::uint32_t out;
+  asm volatile("ld.global.L1::no_allocate.L2::256B.u32 %0, [%1];" : "=r"(out) : "l"(at));
+  return out;
+#else
+  return *at;
+#endif
+}
+
 // Loads what another block of the same kernel wrote: not from L1, which does not see such writes.
 QUIRE_DEVICE float load_fresh(const float* at) {
 #if defined(__CUDACC__)

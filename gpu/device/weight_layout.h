@@ -12,11 +12,17 @@
 //                           scales
 //           kW4A8           576: a lane has 16 bytes, 8 per 32 inputs, in nibbles that hold q in two's complement;
 //                           then scales
+//           kBlocks         128 bytes for each bit of a code, in planes as on the CPU (core/cpu/blocks/block_panels.h):
+//                           of a plane of w bits a lane has w words; bits w · t .. of word j are word (8 / w) j + t of
+//                           its two fragments of 32 inputs. Then scales, for each of 8 outputs g. Of kF16 and kBF16: s
+//                           of each group, then m of each, outputs g and g + 8. Of kIntegers: f16 of s for g and g + 8,
+//                           those of m; then the integers of s of each group for g and g + 8, then those of m
 //           kF32, kF16      no steps: [K][N'], inputs outside, outputs padded to 32
 //         Scales, in bf16: for each of 8 outputs g, both groups of 32 inputs; for each group, outputs g and g + 8.
 //         Rows, in tiles of 8 rows and halves of steps. bf16: a half is 512 bytes, 16 per lane; int8: 256 bytes, 8 per
-//         lane. Blocks of 128 rows (warpgroup_matrix.h): step by step 16 tiles of 8 rows; a tile is 8 times 8 inputs
-//         of row after row, 16 bytes each.
+//         lane; for block-quantised weights 512 bytes, 16 per lane, which also has one of the row's numbers for these
+//         32 inputs (RowsOfBlocks). Blocks of 128 rows (warpgroup_matrix.h): step by step 16 tiles of 8 rows; a tile is
+//         8 times 8 inputs of row after row, 16 bytes each.
 // Thread  any; pure.
 // Source  weights in fragment order: Marlin (Frantar et al. 2024); the rest ours.
 #pragma once
@@ -43,19 +49,91 @@ constexpr std::uint32_t num_tiles(std::uint32_t num_outputs) { return pieces_of(
 constexpr std::uint32_t num_steps(std::uint32_t num_inputs) { return pieces_of(num_inputs, kStepInputs); }
 constexpr std::uint32_t num_slices(std::uint32_t num_inputs) { return pieces_of(num_inputs, kSliceInputs); }
 
-// True: the tensor cores multiply the format. False: f32 and f16, multiplied output by output as on the CPU.
+// True: in steps, as above.
 constexpr bool in_tiles(backend::Format format) {
   return format.element != backend::Format::Element::kF32 && format.element != backend::Format::Element::kF16;
 }
+// True: the tensor cores multiply the format. False: f32, f16, and blocks times f32, multiplied output by output as on
+// the CPU.
+constexpr bool by_tensor_cores(backend::Format format) {
+  return in_tiles(format) && !(format.is_blocks() && format.activation == backend::Format::Activation::kF32);
+}
 // True: rows are int8. False: rows are bf16.
 constexpr bool in_integers(backend::Format format) { return format.activation == backend::Format::Activation::kInt8; }
+// True: a row has a scale for each slice of its inputs. Those of rows for blocks lie beside their codes.
+constexpr bool has_row_scales(backend::Format format) { return in_integers(format) && !format.is_blocks(); }
 constexpr bool in_nibbles(backend::Format format) { return format.bits == 4; }
 // True: bytes that are widened to bf16 for the tensor cores.
 constexpr bool in_wide_bytes(backend::Format format) { return format.bits == 8 && !in_integers(format); }
 
 inline constexpr std::uint32_t kNibbleBytes = 512;  // codes of a step
 
+// The bits of codes of 4 inputs that lie in one word, of 4 inputs in the next word, and so on.
+struct BlockPlane {
+  std::uint32_t bits = 0;   // 0: there is no such plane
+  std::uint32_t first = 0;  // byte of a step
+  std::uint32_t shift = 0;  // of its bits in a code
+
+  constexpr std::uint32_t words() const { return 8 / bits; }  // of fragments, that a word has bits of
+};
+
+// A type of blocks as kernels see it: backend::BlockLayout, and the places in a step.
+struct BlockShape {
+  std::uint32_t bits = 0;
+  std::uint32_t group = kGroupInputs;
+  backend::BlockScales scales = backend::BlockScales::kF16;
+  std::uint32_t kinds = 1;  // 2: scales and minima
+  std::int32_t zero = 0;
+  bool has_table = false;
+  std::uint64_t values[2] = {};  // of codes 0..7 and 8..15, int8
+
+  constexpr std::uint32_t groups() const { return kStepInputs / group; }
+  constexpr bool has_integers() const { return scales == backend::BlockScales::kIntegers; }
+  constexpr std::uint32_t code_bytes() const { return bits * kWarp * 4; }
+  constexpr std::uint32_t scale_words() const {  // of outputs g and g + 8
+    return has_integers() ? kinds + kinds * groups() / 2 : kinds * groups();
+  }
+  constexpr std::uint32_t step_bytes() const { return code_bytes() + kTileOutputs / 2 * scale_words() * 4; }
+  constexpr BlockPlane low() const { return {backend::low_plane_bits(bits), 0, 0}; }
+  constexpr BlockPlane high() const { return {bits - low().bits, low().bits * kWarp * 4, low().bits}; }
+
+  // Bytes of a step: of an f16 or bf16 (of kIntegers, group is 0), and of an integer.
+  constexpr std::uint32_t half_at(std::uint32_t kind, std::uint32_t group_of_step, std::uint32_t output) const {
+    const std::uint32_t word = has_integers() ? kind : kind * groups() + group_of_step;
+    return scales_of(output) + word * 4 + output / 8 * 2;
+  }
+  constexpr std::uint32_t integer_at(std::uint32_t kind, std::uint32_t group_of_step, std::uint32_t output) const {
+    return scales_of(output) + kinds * 4 + (kind * groups() + group_of_step) * 2 + output / 8;
+  }
+
+ private:
+  constexpr std::uint32_t scales_of(std::uint32_t output) const {
+    return code_bytes() + output % 8 * scale_words() * 4;
+  }
+};
+constexpr BlockShape block_shape(backend::BlockType type) {
+  const backend::BlockLayout& layout = backend::layout_of(type);
+  BlockShape shape{layout.bits, layout.group, layout.scales, layout.has_minima ? 2u : 1u, layout.zero};
+  shape.has_table = !layout.values.empty();
+  for (std::uint32_t code = 0; code < layout.values.size(); ++code) {
+    shape.values[code / 8] |= std::uint64_t{static_cast<std::uint8_t>(layout.values[code])} << code % 8 * 8;
+  }
+  return shape;
+}
+
+// The place of a code's bits in a plane: byte of the step, and first bit of that byte.
+struct BitPlace {
+  std::uint32_t byte = 0;
+  std::uint32_t shift = 0;
+};
+constexpr BitPlace place_in_plane(const BlockPlane& plane, std::uint32_t output, std::uint32_t input) {
+  const IntegerPlace at = integer_place(output, input % kIntegerInputs);
+  const std::uint32_t word = input / kIntegerInputs * 4 + at.word;
+  return {plane.first + (at.lane * plane.bits + word / plane.words()) * 4 + at.byte, word % plane.words() * plane.bits};
+}
+
 constexpr std::uint32_t step_bytes(backend::Format format) {
+  if (format.is_blocks()) return block_shape(format.blocks).step_bytes();
   if (in_nibbles(format)) return kNibbleBytes + 64;
   return has_output_scales(format) ? 1024 : 2048;
 }
@@ -92,10 +170,10 @@ constexpr std::uint32_t tiles_of_group(std::uint32_t num_outputs, std::uint32_t 
   return left < kGroupTiles ? left : kGroupTiles;
 }
 // Byte offset of a tile's step.
-constexpr std::size_t step_at(backend::Format format, std::uint32_t num_outputs, std::uint32_t num_inputs,
+constexpr std::size_t step_at(std::uint32_t bytes_of_step, std::uint32_t num_outputs, std::uint32_t num_inputs,
                               std::uint32_t tile, std::uint32_t step) {
   const std::size_t before = std::size_t{tile / kGroupTiles * kGroupTiles} * num_steps(num_inputs);
-  return (before + std::size_t{step} * tiles_of_group(num_outputs, tile) + tile % kGroupTiles) * step_bytes(format);
+  return (before + std::size_t{step} * tiles_of_group(num_outputs, tile) + tile % kGroupTiles) * bytes_of_step;
 }
 
 // Place of a number of f32 and f16, in units of its size.

@@ -6,7 +6,7 @@
 //   LinearWarpgroups  (linear_warpgroups.h) more rows on sm_90a, by weights that are multiplied in bf16: bf16, w16a16,
 //                     int8, fp8, int4
 // Order   K is cut into slices of 256 inputs. A slice's sum begins with +0 (linear_forms.h). An output's slices are
-//         added in order, beginning with +0: total = total + sum, or with int8 rows fma(sum, the row's scale of the
+//         added in order, beginning with +0: total = total + sum, or in w8a8 and w4a8 fma(sum, the row's scale of the
 //         slice, total). Then the output's scale, the bias and the finish, each rounded. A row's bits therefore do not
 //         depend on other rows, on their number, on the kernel or on the blocks; w8a8 and w4a8 have the CPU's
 //         (core/backend/step_ops.h).
@@ -37,7 +37,7 @@ struct LinearWide {
   static constexpr std::size_t kStageBytes = kTiles * kTileBytes + kBlockRowTiles * Rows::kStepBytes;
   static constexpr std::size_t kSharedBytes = kStages * kStageBytes;
   // Left to itself, the compiler of some architectures keeps more blocks of these than registers allow.
-  static constexpr unsigned kMinBlocks = Form::kFormat == backend::Format::kW8A8 ? 1 : 0;
+  static constexpr unsigned kMinBlocks = Form::kFormat == backend::Format::kW8A8 || Form::kFormat.is_blocks() ? 1 : 0;
   static constexpr unsigned kMinBlocksBeforeSm90 = in_integers(Form::kFormat) ? 1 : 0;
   static constexpr bool kWaitsForPreviousKernel = true;
 
@@ -91,7 +91,7 @@ struct LinearWide {
       const std::uint32_t tile = tile_of_pair(a, at.group * kPairs + slot / kPairTiles, slot % kPairTiles);
       if (tile >= at.num_tiles) continue;
       add(copies, stage + i * kPiece,
-          numbers + step_at(Form::kFormat, a.w.n, a.w.k, tile, step) + i % kTilePieces * kPiece);
+          numbers + step_at(kTileBytes, a.w.n, a.w.k, tile, step) + i % kTilePieces * kPiece);
     }
   }
   QUIRE_DEVICE static void fetch_rows(const Args& a, const LinearPlace& at, std::uint32_t step, std::byte* stage,

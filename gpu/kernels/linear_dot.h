@@ -1,5 +1,5 @@
-// Linear layers of f32 and f16 weights: out[t, n] = x[t, :] · w[n, :] + bias[n], one accumulator per output, fma over k
-// ascending, with the bits of the CPU.
+// Linear layers of f32 and f16 weights, and of blocks times f32: out[t, n] = x[t, :] · w[n, :] + bias[n], one
+// accumulator per output, fma over k ascending, with the bits of the CPU.
 // Shape   x [T, K], out [T, N].
 // Launch  grid.x: outputs, kThreads a block; grid.y: rows, kRows a block.
 // Source  ours.
@@ -9,7 +9,19 @@
 
 namespace quire::gpu {
 
-struct LinearDot {
+struct PlainNumbers {
+  QUIRE_DEVICE static float at(const WeightView& w, std::uint32_t output, std::uint32_t input) {
+    return plain_number_at(w, place_in_columns(w.n, output, input));
+  }
+};
+struct BlockNumbers {
+  QUIRE_DEVICE static float at(const WeightView& w, std::uint32_t output, std::uint32_t input) {
+    return block_number_at(w, output, input);
+  }
+};
+
+template <typename Numbers>
+struct LinearDotOf {
   struct Args {
     const float* x = nullptr;
     std::uint32_t num_rows = 0;
@@ -45,17 +57,19 @@ struct LinearDot {
   QUIRE_DEVICE static void add(const WeightView& w, std::uint32_t output, std::uint32_t k, std::uint32_t end,
                                const float* x, float (&sums)[kRows]) {
     for (std::uint32_t i = 0; i < end; ++i) {
-      const float weight = plain_number_at(w, place_in_columns(w.n, output, k + i));
+      const float weight = Numbers::at(w, output, k + i);
       for (std::uint32_t r = 0; r < kRows; ++r) sums[r] = fma(x[r * kInputs + i], weight, sums[r]);
     }
   }
   QUIRE_DEVICE static void store(const Args& a, std::uint32_t output, std::uint32_t first_row,
                                  const float (&sums)[kRows]) {
     for (std::uint32_t r = 0; r < kRows && first_row + r < a.num_rows; ++r) {
-      a.out[std::size_t{first_row + r} * a.out_width + output] =
-          a.w.bias == nullptr ? sums[r] : sums[r] + a.w.bias[output];
+      const float y = a.w.scales == nullptr ? sums[r] : sums[r] * a.w.scales[output];
+      a.out[std::size_t{first_row + r} * a.out_width + output] = a.w.bias == nullptr ? y : y + a.w.bias[output];
     }
   }
 };
+using LinearDot = LinearDotOf<PlainNumbers>;
+using LinearDotOfBlocks = LinearDotOf<BlockNumbers>;
 
 }  // namespace quire::gpu

@@ -1,6 +1,6 @@
 // Preparation of rows for the tensor cores (weight_layout.h): as they are or normed first; rounded to bf16, or
-// quantized to int8 by groups of 256 inputs with a scale each. Equations: core/backend/step_ops.h, norm and w8a8;
-// the bits are the CPU's.
+// quantized to int8 by groups of 256 inputs with a scale each, or by groups of 32 for blocks. Equations:
+// core/backend/step_ops.h, norm, w8a8 and blocks; the bits are the CPU's.
 // Shape   x [T, K] f32. Inputs that pad the last step are 0; rows that pad the last tile are not written.
 // Launch  grid.x: rows, grid.y: pieces of a row. Every block of a normed row computes its sum of squares again, in one
 //         order.
@@ -68,6 +68,43 @@ struct PutInBf16 {
   }
 };
 
+// Scale of numbers that are quantised together, from the bits of the largest magnitude: they order like integers, and
+// those that are not finite are the highest.
+struct GroupScale {
+  float inverse;  // 0: all codes are 0
+  float scale;
+
+  QUIRE_DEVICE explicit GroupScale(std::uint32_t size_bits) {
+    constexpr std::uint32_t kInfinity = 0x7f800000u;
+    const float size = f32_of_bits(size_bits);
+    inverse = quotient(127.0f, size);
+    const bool is_faulty = size_bits >= kInfinity;
+    const bool has_codes = !is_faulty && bits_of(inverse) < kInfinity;
+    if (!has_codes) inverse = 0.0f;
+    scale = is_faulty ? f32_of_bits(0x7fc00000u) : has_codes ? quotient(size, 127.0f) : 0.0f;
+  }
+  // A whole number in -127..127.
+  QUIRE_DEVICE float code(float x) const {
+    constexpr float kRounder = 0x1.8p23f;  // adding and subtracting it rounds to an integer, ties to even
+    return inverse == 0.0f ? 0.0f : (x * inverse + kRounder) - kRounder;
+  }
+  QUIRE_DEVICE static std::uint32_t byte_of(float code) {
+    return static_cast<std::uint32_t>(static_cast<std::int32_t>(code)) & 0xffu;
+  }
+};
+
+QUIRE_DEVICE std::uint32_t larger_size(std::uint32_t size_bits, float x) {
+  const std::uint32_t bits = bits_of(x) & 0x7fffffffu;
+  return bits > size_bits ? bits : size_bits;
+}
+// The largest of `lanes` adjacent lanes.
+QUIRE_DEVICE std::uint32_t largest_size(std::uint32_t size_bits, unsigned lanes) {
+  for (unsigned mask = lanes / 2; mask > 0; mask /= 2) {
+    size_bits = larger_size(size_bits, shuffle_xor(f32_of_bits(size_bits), mask));
+  }
+  return size_bits;
+}
+
 struct PutInIntegers {
   struct Args {
     RowsToPut rows;
@@ -88,49 +125,82 @@ struct PutInIntegers {
     const std::uint32_t group = block().y * kWarps + thread() / kWarp;
     if (group < num_groups) {
       float x[kOfLane];
-      // Largest magnitude. The bits of magnitudes order like integers; those that are not finite are the highest.
       std::uint32_t size_bits = 0;
       QUIRE_UNROLLED for (unsigned i = 0; i < kOfLane; ++i) {
         x[i] = row.at(input_of(group, lane, i));
-        const std::uint32_t bits = bits_of(x[i]) & 0x7fffffffu;
-        size_bits = bits > size_bits ? bits : size_bits;
+        size_bits = larger_size(size_bits, x[i]);
       }
-      for (unsigned mask = kWarp / 2; mask > 0; mask /= 2) {
-        const std::uint32_t other = bits_of(shuffle_xor(f32_of_bits(size_bits), mask));
-        size_bits = other > size_bits ? other : size_bits;
-      }
-      const bool is_faulty = size_bits >= kInfinity;
-      const float size = f32_of_bits(size_bits);
-      const float inverse = quotient(127.0f, size);
-      const bool has_codes = !is_faulty && bits_of(inverse) < kInfinity;
-      put_codes(a, row.width, group, lane, x, has_codes ? inverse : 0.0f);
-      const float scale = has_codes ? quotient(size, 127.0f) : 0.0f;
-      if (lane == 0) {
-        a.scales[std::size_t{block().x} * num_groups + group] = is_faulty ? f32_of_bits(0x7fc00000u) : scale;
-      }
+      const GroupScale scale(largest_size(size_bits, kWarp));
+      put_codes(a, row.width, group, lane, x, scale);
+      if (lane == 0) a.scales[std::size_t{block().x} * num_groups + group] = scale.scale;
     }
   }
 
  private:
-  static constexpr std::uint32_t kInfinity = 0x7f800000u;
-  // Adding and subtracting it rounds to an integer, ties to even.
-  static constexpr float kRounder = 0x1.8p23f;
-
   QUIRE_DEVICE static std::uint32_t input_of(std::uint32_t group, unsigned lane, unsigned i) {
     return group * kSliceInputs + i / 4 * 4 * kWarp + lane * 4 + i % 4;
   }
   QUIRE_DEVICE static void put_codes(const Args& a, std::uint32_t width, std::uint32_t group, unsigned lane,
-                                     const float (&x)[kOfLane], float inverse) {
+                                     const float (&x)[kOfLane], const GroupScale& scale) {
     QUIRE_UNROLLED for (unsigned four = 0; four < kOfLane / 4; ++four) {
       std::uint32_t word = 0;
       QUIRE_UNROLLED for (unsigned i = 0; i < 4; ++i) {
-        const float code = inverse == 0.0f ? 0.0f : (x[four * 4 + i] * inverse + kRounder) - kRounder;
-        word |= (static_cast<std::uint32_t>(static_cast<std::int32_t>(code)) & 0xffu) << 8 * i;
+        word |= GroupScale::byte_of(scale.code(x[four * 4 + i])) << 8 * i;
       }
       const std::uint32_t input = input_of(group, lane, four * 4);
       if (input >= num_steps(width) * kStepInputs) continue;
       *reinterpret_cast<std::uint32_t*>(a.out + place_in_integer_rows(width, block().x, input)) = word;
     }
+  }
+};
+
+// Rows for blocks (RowsOfBlocks): eight lanes for each 32 inputs, four adjacent ones each.
+struct PutForBlocks {
+  struct Args {
+    RowsToPut rows;
+    std::byte* out = nullptr;
+  };
+  static constexpr unsigned kThreads = kPutThreads;
+  static constexpr std::size_t kSharedBytes = kNormShared;
+  static constexpr unsigned kOfLane = 4;
+  static constexpr unsigned kLanes = kGroupInputs / kOfLane;
+  static constexpr std::uint32_t kStepBytes = kRowStep * 2;
+  static constexpr std::uint32_t pieces(std::uint32_t width) {
+    return pieces_of(num_steps(width) * kStepInputs, kThreads * kOfLane);
+  }
+
+  QUIRE_DEVICE static void run(const Args& a, std::byte* shared) {
+    const PreparedRow row(a.rows, shared);
+    const std::uint32_t input = (block().y * kThreads + thread()) * kOfLane;
+    float x[kOfLane];
+    std::uint32_t size_bits = 0;
+    QUIRE_UNROLLED for (unsigned i = 0; i < kOfLane; ++i) {
+      x[i] = row.at(input + i);
+      size_bits = larger_size(size_bits, x[i]);
+    }
+    const GroupScale scale(largest_size(size_bits, kLanes));
+    std::uint32_t codes = 0;
+    float sum = 0.0f;  // exact
+    QUIRE_UNROLLED for (unsigned i = 0; i < kOfLane; ++i) {
+      const float code = scale.code(x[i]);
+      codes |= GroupScale::byte_of(code) << 8 * i;
+      sum += code;
+    }
+    sum += shuffle_xor(sum, 1);
+    sum += shuffle_xor(sum, 2);
+    const float of_others = shuffle_xor(sum, kLanes / 2);
+    if (input >= num_steps(row.width) * kStepInputs) return;
+
+    const unsigned place = thread() % kLanes;
+    const unsigned lane = block().x % kTileRows * 4 + place % 4;
+    const std::size_t step = std::size_t{block().x / kTileRows} * num_steps(row.width) + input / kStepInputs;
+    auto* const words = reinterpret_cast<std::uint32_t*>(a.out + step * kStepBytes) +
+                        (input % kStepInputs / kGroupInputs * kWarp + lane) * 4;
+    words[place / 4] = codes;
+    // Number `place` of the row, by the lanes of the first 16 inputs.
+    const float of_codes = place == 1 ? sum : place == 2 ? of_others : sum + of_others;
+    const float number = place == 0 ? scale.scale : of_codes * scale.scale;
+    words[2 + place / 4] = place < 4 ? bits_of(number) : 0u;
   }
 };
 

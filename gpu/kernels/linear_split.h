@@ -21,14 +21,16 @@ struct LinearSplit {
   using Step = typename Form::Step;
   static constexpr unsigned kWarps = 8;
   static constexpr unsigned kThreads = kWarps * kWarp;
+  static constexpr std::uint32_t kTileBytes = step_bytes(Form::kFormat);
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
   static constexpr unsigned kBlocksOfNarrow = 2;  // with three, Int8Form spills
 #else
-  static constexpr unsigned kBlocksOfNarrow = 3;
+  static constexpr unsigned kBlocksOfNarrow = Form::kFormat.is_blocks() ? 2 : 3;  // with three, blocks spill
 #endif
   // Blocks per multiprocessor. Steps of narrow types are short, and more blocks hide the start and end of each.
   static constexpr bool kIsNarrow = Form::kFormat != backend::Format::kBF16;
-  static constexpr unsigned kMinBlocks = kRowTiles > 2 ? 1 : kRowTiles == 1 && kIsNarrow ? kBlocksOfNarrow : 2;
+  static constexpr bool kIsLarge = kRowTiles > 2 || (Form::kFormat.is_blocks() && kRowTiles * kTiles > 2);
+  static constexpr unsigned kMinBlocks = kIsLarge ? 1 : kRowTiles == 1 && kIsNarrow ? kBlocksOfNarrow : 2;
   static constexpr bool kWaitsForPreviousKernel = true;
 
  private:
@@ -120,7 +122,7 @@ struct LinearSplit {
     const std::uint32_t step = at.step(turn);
     QUIRE_UNROLLED for (unsigned t = 0; t < kTiles; ++t) {
       if (step < at.num_steps && at.tiles[t] < at.num_tiles) {
-        out[t] = Step::load(numbers + step_at(Form::kFormat, a.w.n, a.w.k, at.tiles[t], step), at.lane, FromMemory());
+        out[t] = Step::load(numbers + step_at(kTileBytes, a.w.n, a.w.k, at.tiles[t], step), at.lane, FromMemory());
       }
     }
   }

@@ -16,7 +16,7 @@ enum class Finish : std::uint8_t { kStore, kAdd, kGate };
 
 struct LinearArgs {
   const std::byte* x = nullptr;
-  const float* x_scales = nullptr;  // [T, slices], of int8 rows
+  const float* x_scales = nullptr;  // [T, slices], of int8 rows but those for blocks
   std::uint32_t num_rows = 0;
   WeightView w;
   Finish finish = Finish::kStore;
@@ -38,7 +38,7 @@ QUIRE_DEVICE std::uint32_t output_in_tile(unsigned lane, unsigned i) { return la
 
 template <typename Form>
 QUIRE_DEVICE float joined(const LinearArgs& a, float total, float sum, std::uint32_t slice, std::uint32_t row) {
-  if constexpr (in_integers(Form::kFormat)) {
+  if constexpr (has_row_scales(Form::kFormat)) {
     return row < a.num_rows ? fma(sum, a.x_scales[std::size_t{row} * num_slices(a.w.k) + slice], total) : 0.0f;
   } else {
     return total + sum;

@@ -21,7 +21,7 @@ struct LinearEntries {
   Entry<LinearWide<Form>> wide;
 };
 
-// Kernels for many rows. linear_table() does not fill them, because not every machine has them.
+// Kernels for many rows.
 template <typename Form>
 struct WarpgroupEntries {
   Entry<LinearWarpgroups<Form, kManyTiles, kRowBlock>> many_tiles;
@@ -36,34 +36,82 @@ struct WarpgroupTable {
   WarpgroupEntries<Int4Form> int4;
 };
 
+// Blocks, times int8.
+template <backend::BlockType kType>
+using BlockEntries = LinearEntries<BlockForm<kType>>;
+struct BlockTable {
+  BlockEntries<backend::BlockType::kQ4_0> q4_0;
+  BlockEntries<backend::BlockType::kQ4_1> q4_1;
+  BlockEntries<backend::BlockType::kQ5_0> q5_0;
+  BlockEntries<backend::BlockType::kQ5_1> q5_1;
+  BlockEntries<backend::BlockType::kQ8_0> q8_0;
+  BlockEntries<backend::BlockType::kQ2_K> q2_k;
+  BlockEntries<backend::BlockType::kQ3_K> q3_k;
+  BlockEntries<backend::BlockType::kQ4_K> q4_k;
+  BlockEntries<backend::BlockType::kQ5_K> q5_k;
+  BlockEntries<backend::BlockType::kQ6_K> q6_k;
+  BlockEntries<backend::BlockType::kIQ4_NL> iq4_nl;
+  BlockEntries<backend::BlockType::kIQ4_XS> iq4_xs;
+  BlockEntries<backend::BlockType::kMXFP4> mxfp4;
+  BlockEntries<backend::BlockType::kNVFP4> nvfp4;
+};
+
 struct LinearTable {
   Entry<LinearDot> dot;
+  Entry<LinearDotOfBlocks> dot_of_blocks;
   Entry<PutInBf16> put_in_bf16;
   Entry<PutInIntegers> put_in_integers;
+  Entry<PutForBlocks> put_for_blocks;
   LinearEntries<Bf16Form> bf16;
   LinearEntries<Int8Form> int8;
   LinearEntries<Fp8Form> fp8;
   LinearEntries<Int4Form> int4;
   LinearEntries<W8A8Form> w8a8;
   LinearEntries<W4A8Form> w4a8;
-  WarpgroupTable warpgroups;
+  BlockTable blocks;          // of block_table()
+  WarpgroupTable warpgroups;  // of warpgroup_table(): not every machine has them
 };
 
 // fill(entry) sets one.
+template <typename Fill, typename Form>
+void fill_entries(const Fill& fill, LinearEntries<Form>& entries) {
+  fill(entries.split_1_1);
+  fill(entries.split_1_2);
+  fill(entries.split_2_1);
+  fill(entries.split_2_2);
+  fill(entries.split_4_2);
+  fill(entries.wide);
+}
+
+template <typename Fill>
+BlockTable block_table(const Fill& fill) {
+  BlockTable table;
+  fill_entries(fill, table.q4_0);
+  fill_entries(fill, table.q4_1);
+  fill_entries(fill, table.q5_0);
+  fill_entries(fill, table.q5_1);
+  fill_entries(fill, table.q8_0);
+  fill_entries(fill, table.q2_k);
+  fill_entries(fill, table.q3_k);
+  fill_entries(fill, table.q4_k);
+  fill_entries(fill, table.q5_k);
+  fill_entries(fill, table.q6_k);
+  fill_entries(fill, table.iq4_nl);
+  fill_entries(fill, table.iq4_xs);
+  fill_entries(fill, table.mxfp4);
+  fill_entries(fill, table.nvfp4);
+  return table;
+}
+
 template <typename Fill>
 LinearTable linear_table(const Fill& fill) {
   LinearTable table;
   fill(table.dot);
+  fill(table.dot_of_blocks);
   fill(table.put_in_bf16);
   fill(table.put_in_integers);
-  const auto fill_all = [&](auto& entries) {
-    fill(entries.split_1_1);
-    fill(entries.split_1_2);
-    fill(entries.split_2_1);
-    fill(entries.split_2_2);
-    fill(entries.split_4_2);
-    fill(entries.wide);
-  };
+  fill(table.put_for_blocks);
+  const auto fill_all = [&](auto& entries) { fill_entries(fill, entries); };
   fill_all(table.bf16);
   fill_all(table.int8);
   fill_all(table.fp8);

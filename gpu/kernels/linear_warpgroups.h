@@ -221,7 +221,7 @@ struct LinearWarpgroups {
         announced += tiles * kTileBytes;
         if (piece != lane || tiles == 0) continue;
         const std::uint32_t tile = piece % 2 == 0 ? first : first + in_first;
-        from = static_cast<const std::byte*>(a.w.numbers) + step_at(Form::kFormat, a.w.n, a.w.k, tile, 0);
+        from = static_cast<const std::byte*>(a.w.numbers) + step_at(kTileBytes, a.w.n, a.w.k, tile, 0);
         in_stage = (run * kPairs + tile - first) * kTileBytes;
         bytes = tiles * kTileBytes;
         to_next = tiles_of_group(a.w.n, tile) * kTileBytes;

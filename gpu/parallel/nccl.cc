@@ -81,7 +81,7 @@ std::string Nccl::failed(const char* call, Result result) const {
 
 void Nccl::check(const char* call, Result result) const {
   if (result == kSuccess) return;
-  log_error("device_failed", "what=\"{}\"", failed(call, result));
+  log_error("device_failed", "{}", failed(call, result));
   throw DeviceError(failed(call, result));
 }
 

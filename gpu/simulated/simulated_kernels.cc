@@ -18,6 +18,7 @@ struct Fill {
 KernelTable all() {
   KernelTable table = other_kernels(Fill());
   table.linear = linear_table(Fill());
+  table.linear.blocks = block_table(Fill());
   table.linear.warpgroups = warpgroup_table(Fill());
   return table;
 }

@@ -91,8 +91,42 @@ TEST(CommandLine, LeavesWhatFollowsBenchUnread) {
               ElementsAre(HasSubstr("a command is required before --threads")));
 }
 
-TEST(CommandLine, NeedsAPromptToGenerate) {
-  EXPECT_THAT(problems_of({"generate"}), ElementsAre(HasSubstr("--prompt")));
+TEST(CommandLine, TakesOnePromptFromAFlagAFileOrASecondWord) {
+  EXPECT_EQ(parse({"generate", "model", "--prompt", "x"}).generate.prompt, "x");
+  EXPECT_EQ(parse({"generate", "model", "a story"}).generate.prompt, "a story");
+  EXPECT_EQ(parse({"generate", "model", "--prompt-file", "f"}).generate.prompt_file, "f");
+  EXPECT_EQ(parse({"generate", "model"}).generate.prompt, "");  // standard input
+  EXPECT_THAT(problems_of({"generate", "model", "y", "--prompt", "x"}),
+              ElementsAre(HasSubstr("--prompt and y: one prompt is expected")));
+  EXPECT_THAT(problems_of({"generate", "--prompt-file", "f", "--prompt", "x"}), ElementsAre(HasSubstr("one prompt")));
+  EXPECT_THAT(problems_of({"generate", "a", "b", "c"}), ElementsAre(HasSubstr("unexpected word b")));
+  EXPECT_THAT(problems_of({"generate", "--prompt", "x", "--raw", "--system", "s"}), ElementsAre(HasSubstr("--raw")));
+}
+
+TEST(CommandLine, PsAndStopTakeAnIdAndTheServersUrl) {
+  const CommandLine all = parse({"ps"});
+  EXPECT_EQ(all.command, Command::kPs);
+  EXPECT_EQ(all.operate.id, "");
+  EXPECT_EQ(all.operate.url, "http://127.0.0.1:8000");
+  const CommandLine one = parse({"ps", "--json", "--url", "https://h/v1", "--cacert", "f", "r1", "--api-key", "k"});
+  EXPECT_EQ(one.operate.id, "r1");
+  EXPECT_EQ(one.operate.url, "https://h/v1");
+  EXPECT_EQ(one.operate.cacert, "f");
+  EXPECT_TRUE(one.operate.json);
+  EXPECT_THAT(one.flags.at("api-key").values, ElementsAre("k"));
+  const CommandLine stop = parse({"stop", "r1"});
+  EXPECT_EQ(stop.command, Command::kStop);
+  EXPECT_EQ(stop.operate.id, "r1");
+  EXPECT_THAT(problems_of({"stop"}), ElementsAre(HasSubstr("ID")));
+  EXPECT_THAT(problems_of({"stop", "r1", "r2"}), ElementsAre(HasSubstr("unexpected word r2")));
+  EXPECT_THAT(problems_of({"ps", "--cacert", "f"}), ElementsAre(HasSubstr("--cacert is for an https:// URL")));
+}
+
+TEST(CommandLine, DoctorTakesAModelOrNone) {
+  EXPECT_EQ(parse({"doctor"}).command, Command::kDoctor);
+  EXPECT_FALSE(parse({"doctor", "--json", "--port", "9000"}).doctor.has_model);
+  EXPECT_TRUE(parse({"doctor", "--json"}).doctor.json);
+  EXPECT_TRUE(parse({"doctor", "dir"}).doctor.has_model);
 }
 
 TEST(CommandLine, NamesTheNearestFlagOrCommand) {
@@ -112,14 +146,60 @@ TEST(CommandLine, TheWordBehindAFlagsValueIsTheModel) {
   }
 }
 
+TEST(CommandLine, AFlagOfAnotherProgramIsTranslatedByServeAndNamedByOthers) {
+  EXPECT_THAT(parse({"serve", "-m", "a.gguf", "-c", "4096"}).flags.at("max-model-len").values, ElementsAre("4096"));
+  EXPECT_THAT(parse({"serve", "-m", "a.gguf", "--metrics"}).notes, ElementsAre(HasSubstr("--metrics")));
+  EXPECT_THAT(problems_of({"generate", "a.gguf", "x", "-c", "8"}),
+              ElementsAre("unknown flag -c: did you mean --max-model-len?"));
+  EXPECT_THAT(problems_of({"generate", "a.gguf", "--temp=1"}),
+              ElementsAre("unknown flag --temp=1: did you mean --temperature?"));
+  EXPECT_THAT(problems_of({"inspect", "a.gguf", "--no-mmap"}),
+              ElementsAre("unknown flag --no-mmap: only serve reads this flag of vLLM or llama.cpp"));
+  EXPECT_THAT(problems_of({"serve", "--ctx-sise", "8"}),
+              ElementsAre("unknown flag --ctx-sise: did you mean --ctx-size?"));
+}
+
+TEST(CommandLine, TheNearestFlagIsOneOfTheCommand) {
+  EXPECT_THAT(problems_of({"generate", "a", "--temprature=1"}),
+              ElementsAre("unknown flag --temprature=1: did you mean --temperature?"));
+  EXPECT_THAT(problems_of({"key", "--name", "a", "--rolle=user"}),
+              ElementsAre("unknown flag --rolle=user: did you mean --role?"));
+}
+
+TEST(CommandLine, OfAFlagGivenTwiceTheLastCounts) {
+  EXPECT_THAT(parse({"serve", "--port", "1", "--port", "2"}).flags.at("port").values, ElementsAre("2"));
+  EXPECT_THAT(parse({"serve", "-t", "1", "--threads", "2"}).flags.at("threads").values, ElementsAre("2"));
+}
+
+TEST(CommandLine, AnAbbreviatedFlagIsUnknown) {
+  EXPECT_THAT(problems_of({"serve", "--max-model", "8"}),
+              ElementsAre("unknown flag --max-model: did you mean --max-model-len?"));
+  EXPECT_THAT(problems_of({"serve", "--allowed", "8"}), ElementsAre("unknown flag --allowed"));  // of several
+}
+
+TEST(CommandLine, CompletionTakesTheNameOfAShell) {
+  EXPECT_THAT(parse({"completion", "bash"}).text, HasSubstr("complete -F _quire quire"));
+  EXPECT_THAT(problems_of({"completion", "bsh"}), ElementsAre("completion bsh: did you mean bash?"));
+  EXPECT_THAT(problems_of({"completion"}), ElementsAre(HasSubstr("expected bash, zsh or fish")));
+  EXPECT_THAT(problems_of({"completion", "bash", "x"}), ElementsAre(HasSubstr("unexpected word x")));
+}
+
 TEST(CommandLine, NamesTheCommandThatHasAFlag) {
   EXPECT_THAT(problems_of({"generate", "--prompt", "x", "--max-num-batched-tokens", "8"}),
               ElementsAre("unknown flag --max-num-batched-tokens: it belongs to serve, not to generate"));
   EXPECT_THAT(problems_of({"generate", "--prompt", "x", "--max_model_len", "8"}),
               ElementsAre("unknown flag --max_model_len: did you mean --max-model-len?"));
   EXPECT_THAT(problems_of({"--port", "80"}),
-              ElementsAre("a command is required before --port: serve, generate, bench, models, inspect, "
-                          "pull, list, rm, build-datastore or key"));
+              ElementsAre(HasSubstr("a command is required before --port: serve, chat, generate, ")));
+}
+
+TEST(CommandLine, AnEmptyValueTakesNoOtherWord) {
+  const CommandLine line = parse({"serve", "--api-key=", "--served-model-name=", "--port", "1", "dir"});
+  EXPECT_THAT(line.flags.at("api-key").values, ElementsAre(""));
+  EXPECT_THAT(line.flags.at("port").values, ElementsAre("1"));
+  EXPECT_THAT(line.flags.at("model").values, ElementsAre("dir"));
+  EXPECT_EQ(parse({"generate", "dir", "--system=", "--prompt", "a"}).generate.prompt, "a");
+  EXPECT_THAT(problems_of({"key", "--name=", "--admin"}), ElementsAre(HasSubstr("--name ''")));
 }
 
 TEST(CommandLine, TakesUnderscoresAndValuesThatBeginWithADash) {
@@ -141,7 +221,11 @@ TEST(CommandLine, InspectsAServerOrAModel) {
 }
 
 TEST(CommandLine, PrintsHelpAndVersion) {
-  EXPECT_EQ(parse({"--version"}).text, "quire " + std::string(kVersion) + "\n");
+  EXPECT_EQ(parse({"--version"}).text, version_text() + "\n");
+  EXPECT_THAT(version_text(), ::testing::StartsWith("quire " + std::string(kVersion)));
+  EXPECT_EQ(parse({"version"}).text, parse({"--version"}).text);
+  EXPECT_EQ(parse({"help"}).text, parse({"--help"}).text);
+  EXPECT_EQ(parse({"help", "serve"}).text, parse({"serve", "--help"}).text);
   const std::string help = parse({"--help"}).text;
   for (const char* command : {"serve", "generate", "bench", "inspect"}) EXPECT_THAT(help, HasSubstr(command));
   EXPECT_THAT(parse({"generate", "--help"}).text, HasSubstr("--temperature"));

@@ -5,12 +5,15 @@ import http.server
 import json
 import os
 import pathlib
+import pty
 import re
 import resource
 import shutil
 import signal
 import socket
 import subprocess
+import tempfile
+import termios
 import threading
 import time
 import urllib.error
@@ -123,12 +126,13 @@ def test_help_and_version_exit_0():
         result = quire(*args)
         assert result.returncode == 0 and "Usage: quire" in result.stdout, args
         assert "--" in result.stdout and result.stderr == ""
-    assert re.fullmatch(r"quire \d+\.\d+\.\d+\n", quire("--version").stdout)
+    assert re.fullmatch(r"quire \d+\.\d+\.\d+( \([0-9a-f]{8,}\))?\n", quire("--version").stdout)
+    assert quire("version").stdout == quire("--version").stdout and quire("help", "serve").stdout == quire("serve", "--help").stdout
 
 
 def test_a_command_is_needed():
     result = quire()
-    assert result.returncode == 2 and "serve, generate, bench, models, inspect, pull, list, rm, build-datastore or key" in result.stderr
+    assert result.returncode == 2 and "a command is required: serve, chat, generate, " in result.stderr
 
 
 def test_all_problems_are_listed_at_once():
@@ -150,7 +154,7 @@ def test_a_model_that_is_not_there_exits_2_at_once_and_says_what_to_do():
 def test_the_simulated_gpu_is_refused_and_the_program_that_has_it_is_named():
     for command in (["serve", "--tensor-parallel-size", "2"], ["generate", "--prompt", "x"], ["bench"]):
         result = quire(*command, "--device", "simulated")
-        assert result.returncode == 2 and result.stdout in ("", "quire 0.1.0\n")
+        assert result.returncode == 2 and re.fullmatch(r"(quire 0\.1\.0.*\nloading stories\n)?", result.stdout)
         assert "--device simulated: this program has no simulated GPU; quire-simulated has one" in result.stderr
 
 
@@ -246,17 +250,45 @@ def test_a_prompt_or_answer_that_does_not_fit_is_refused():
     assert result.returncode == 2 and "may have at most" in result.stderr
 
 
+def test_a_prompt_is_taken_from_a_word_a_file_or_standard_input(tmp_path):
+    expected = generate("--seed", "7").stdout
+    (tmp_path / "prompt").write_text("Once upon a time")
+    assert quire("generate", "stories", "Once upon a time", "--seed", "7").stdout == expected
+    assert quire("generate", "--prompt-file", str(tmp_path / "prompt"), "--seed", "7").stdout == expected
+    for flags in ((), ("--prompt", "-")):
+        given = subprocess.run([str(QUIRE), "generate", *flags, "--seed", "7"], input="Once upon a time\n", capture_output=True, text=True,
+                               timeout=PATIENCE_S)
+        assert given.stdout == expected, given.stderr
+    empty = subprocess.run([str(QUIRE), "generate"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE_S)
+    assert empty.returncode == 2 and "the prompt on standard input is empty" in empty.stderr
+    missing = quire("generate", "--prompt-file", str(tmp_path / "nothing"))
+    assert missing.returncode == 2 and "nothing: No such file or directory" in missing.stderr
+
+
+def test_a_prompt_goes_through_the_chat_template_unless_it_is_raw(tmp_path):
+    template = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}<assistant>"
+    (tmp_path / "chat.jinja").write_text(template)
+    flags = ("--chat-template", str(tmp_path / "chat.jinja"), "--seed", "7", "--max-tokens", "16")
+    templated = quire("generate", "--prompt", "Once", "--system", "Brief.", *flags)
+    assert templated.returncode == 0, templated.stderr
+    assert templated.stdout == quire("generate", "--raw", "--prompt", "<system>Brief.<user>Once<assistant>", *flags).stdout
+    assert templated.stdout != quire("generate", "--raw", "--prompt", "Once", *flags).stdout
+    (tmp_path / "chat.jinja").write_text("{{ raise_exception('only stories') }}")
+    refused = quire("generate", "--prompt", "Once", *flags)
+    assert refused.returncode == 2 and "only stories" in refused.stderr and "--raw" in refused.stderr
+
+
 # ---- build-datastore
 
 
-def test_build_datastore_writes_a_file_and_says_how_far_it_is(tmp_path):
+def test_build_datastore_writes_a_file_and_says_what_is_in_it(tmp_path):
     (tmp_path / "a.txt").write_text("One day a cat sat.\n<|endoftext|>\nOne day a dog ran.\n")
     (tmp_path / "b.txt").write_text("One day it rained.\n")
     store = tmp_path / "store.bin"
     result = quire("build-datastore", "--text", str(tmp_path), "--output", str(store))
     assert result.returncode == 0, result.stderr
     assert re.search(r"3 texts, (\d+) tokens of stories", result.stdout)
-    assert "[2/2]" in result.stderr and "sorted 100 %" in result.stderr
+    assert result.stderr == "", "what is over at once shows no progress"
     num_tokens = int(re.search(r"(\d+) tokens of", result.stdout).group(1))
     header, ends = 48, 3
     assert store.stat().st_size == header + 4 * (num_tokens + ends) + 4 * num_tokens
@@ -269,12 +301,52 @@ def test_build_datastore_without_texts_exits_2(tmp_path):
     assert quire("build-datastore", "--output", "x").returncode == 2
 
 
+def on_a_terminal(*args):
+    """What the program writes to standard error where that is a terminal."""
+    main, other = pty.openpty()
+    termios.tcsetwinsize(other, (24, 132))
+    process = subprocess.Popen([str(QUIRE), *map(str, args)], stdout=subprocess.PIPE, stderr=other, env=ENVIRONMENT)
+    os.close(other)
+    said = b""
+    with contextlib.suppress(OSError):
+        while part := os.read(main, 65536):
+            said += part
+    assert process.wait(timeout=PATIENCE_S) == 0, said
+    return said.decode()
+
+
+def test_build_datastore_shows_on_a_terminal_how_far_it_is(tmp_path):
+    story = "One day a cat sat on a mat and told a long story to a dog. " * 20 + "\n<|endoftext|>\n"
+    (tmp_path / "a.txt").write_text(story * 9000)
+    said = on_a_terminal("build-datastore", "--text", tmp_path, "--output", tmp_path / "store.bin")
+    for work, size in (("tokenising", r"10\.\d"), ("sorting", r"11\.\d")):
+        assert re.search(rf"\d+ % \[[#.]{{18}}\]  \S+ [KM]iB of {size} MiB .*{work} stories", said), said
+    assert said.endswith("\r\x1b[K"), "the line is erased at the end"
+
+
+def test_build_datastore_checks_text_that_comes_through_a_pipe(tmp_path):
+    for given, code in ((b"One day a cat sat.\n", 0), (b"\x89PNG\r\n\x00", 2)):
+        result = subprocess.run([str(QUIRE), "build-datastore", "--text", "/dev/stdin", "--output", str(tmp_path / "store.bin")],
+                                input=given, capture_output=True, timeout=PATIENCE_S, env=ENVIRONMENT)
+        assert result.returncode == code, result.stderr
+    assert b"/dev/stdin: not text in UTF-8: a zero byte at offset" in result.stderr
+
+
+def test_build_datastore_may_have_to_write_elsewhere():
+    with tempfile.TemporaryDirectory() as place:  # pytest's own folders are closed to other users
+        folder = pathlib.Path(place)
+        (folder / "a.txt").write_text("One day a cat sat.")
+        for one in (folder / "a.txt", folder):
+            one.chmod(0o555)
+        user = {"user": 65534} if os.geteuid() == 0 else {}  # root may write everywhere
+        result = subprocess.run([str(QUIRE), "build-datastore", "--text", str(folder), "--output", str(folder / "store.bin")],
+                                capture_output=True, text=True, timeout=PATIENCE_S, env=ENVIRONMENT, **user)
+        folder.chmod(0o755)
+    assert result.returncode == 2
+    assert "this process may not write into" in result.stderr and "give another directory" in result.stderr
+
+
 # ---- inspect, bench
-
-
-def test_inspect_lists_tensors_and_the_memory_of_the_cache():
-    text = quire("inspect").stdout
-    assert "model.embed_tokens.weight" in text and "KV cache: 2 x" in text and "blocks" in text
 
 
 def test_inspect_counts_bytes_by_the_formula():
@@ -293,7 +365,6 @@ def test_inspect_counts_bytes_by_the_formula():
     for row in seen["kv"]:
         assert row["bytes_per_token"] == per_token[row["dtype"]], row
         assert row["contexts"][-1]["tokens"] == config["max_position_embeddings"]
-    assert seen["bytes"] == sum(tensor["bytes"] for tensor in seen["tensors"])
 
 
 def test_quantised_weights_are_counted_named_and_answer_the_same_however_they_run():
@@ -302,7 +373,7 @@ def test_quantised_weights_are_counted_named_and_answer_the_same_however_they_ru
         seen = json.loads(quire("inspect", "--json", "--quantize", kind).stdout)
         assert seen["quantize"] == kind
         sizes[kind] = seen["packed_bytes"]
-        assert f"packed with --quantize {kind}" in quire("inspect", "--quantize", kind).stdout
+        assert f"in memory with --quantize {kind}" in quire("inspect", "--quantize", kind).stdout
     assert sizes["none"] > 1.9 * sizes["int8"] > 1.9 * 1.4 * sizes["int4"]
     assert (sizes["fp8"], sizes["w8a8"], sizes["w4a8"]) == (sizes["int8"], sizes["int8"], sizes["int4"])
     assert sizes["w16a16"] == sizes["none"]
@@ -488,6 +559,22 @@ def test_the_server_and_generate_say_the_same():
     assert served == generate("--max-tokens", "32", "--seed", "7").stdout.removesuffix("\n")
 
 
+def test_a_start_says_at_once_what_it_loads_and_then_how_it_chats_and_how_long_a_text_may_be():
+    with Server() as server:
+        said = server.said
+    assert re.fullmatch(r"quire \d+\.\d+\.\d+.*", said[0]) and said[1] == "loading stories"
+    assert "context: 512 tokens" in said
+    assert any(line.startswith("chat: one template, tool calls ") and line.endswith(", reasoning off") for line in said), said
+
+
+def test_a_start_warns_of_an_open_port_without_keys_and_of_too_many_threads(tmp_path):
+    many = str(len(os.sched_getaffinity(0)) + 1)
+    for flags, warnings in ((("--host", "0.0.0.0", "--threads", many), {"no_api_keys", "more_threads_than_cpus"}),
+                            (("--host", "0.0.0.0", "--api-key", "secret"), set()), (("--host", "127.0.0.1"), set())):
+        done = subprocess.run([str(QUIRE), "serve", "--port", "0", "--device", "simulated", *flags], capture_output=True, text=True, timeout=PATIENCE_S)
+        assert {word for word in ("no_api_keys", "more_threads_than_cpus") if f"warning {word} " in done.stderr} == warnings, done.stderr
+
+
 def test_it_is_ready_in_well_under_a_second():
     begun = time.monotonic()
     with Server() as server:
@@ -617,3 +704,29 @@ def test_a_second_signal_ends_it_at_once(second):
         server.wait_until_not_ready()  # two signals of a kind are one where the first has not been taken yet
         server.process.send_signal(second)
         assert server.process.wait(timeout=PATIENCE_S) == 128 + second
+
+
+SCHEMA = {"type": "object", "properties": {"who": {"enum": ["Lily", "Tom"]}, "age": {"type": "integer", "minimum": 1, "maximum": 9}},
+          "required": ["who", "age"], "additionalProperties": False}
+
+
+@pytest.mark.parametrize("from_file", [False, True])
+def test_an_answer_matches_its_json_schema(tmp_path, from_file):
+    (tmp_path / "schema.json").write_text(json.dumps(SCHEMA))
+    schema = tmp_path / "schema.json" if from_file else json.dumps(SCHEMA, indent=1)
+    for seed in range(3):
+        done = quire("generate", "--prompt", "Once", "--json-schema", str(schema), "--seed", str(seed), "--max-tokens", "300")
+        assert done.returncode == 0, done.stderr
+        answer = json.loads(done.stdout)
+        assert answer["who"] in ("Lily", "Tom") and 1 <= answer["age"] <= 9 and len(answer) == 2
+
+
+def test_an_answer_that_is_cut_before_it_matches_its_schema_is_an_error():
+    done = quire("generate", "--prompt", "Once", "--json-schema", json.dumps(SCHEMA), "--max-tokens", "2")
+    assert done.returncode == 1 and "cut before it matched --json-schema" in done.stderr
+
+
+@pytest.mark.parametrize("schema, why", [("/no/such", "No such file"), ('{"type":', "incomplete JSON"), ('{"type": "objekt"}', "#/type is not one of")])
+def test_a_json_schema_that_is_none_is_refused_before_the_model_is_read(schema, why):
+    done = quire("generate", "/no/such/model", "--prompt", "Once", "--raw", "--json-schema", schema)
+    assert done.returncode == 2 and "--json-schema" in done.stderr and why in done.stderr

@@ -33,7 +33,7 @@ SMALL_QWEN = checkpoints.shape(checkpoints.QWEN, 64, 96, 2, 4, 2, 32, 1100, 1000
 @pytest.mark.parametrize("config", [SMALL, SMALL_QWEN])
 def test_quire_runs_the_directory(tmp_path, config):
     checkpoints.write_directory(config, tmp_path)
-    seen = subprocess.run([str(QUIRE), "inspect", "--json", str(tmp_path)], capture_output=True, text=True)
+    seen = subprocess.run([str(QUIRE), "inspect", "--json", "--tensors", str(tmp_path)], capture_output=True, text=True)
     assert seen.returncode == 0, seen.stderr
     names = {tensor["name"] for tensor in json.loads(seen.stdout)["tensors"]}
     assert names == {name for name, _ in checkpoints.tensors(config)}

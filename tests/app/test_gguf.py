@@ -90,6 +90,20 @@ def test_packed_blocks_are_mapped_at_the_next_start(tmp_path, flags):
     assert next(tmp_path.glob("*.packed")).stat().st_size < 2 * path.stat().st_size
 
 
+def test_the_factor_of_an_nvfp4_matrix_is_one_finite_number(tmp_path):
+    import numpy as np
+
+    assert quire("inspect", gguf_models.write_drawn(tmp_path / "x.gguf", "NVFP4")).returncode == 0
+    for numbers, says in (([1, 2], "has 2 numbers; expected 1"), ([float("nan")], "not finite")):
+        listed = [(gguf_models.gguf_name(name), raw, kind) for name, raw, kind, _ in gguf_models.drawn_tensors("NVFP4")]
+        path = gguf_models.write(tmp_path / "y.gguf", listed=[*listed, ("blk.1.ffn_up.scale", np.array(numbers, np.float32), KINDS.F32)])
+        refused(path, "blk.1.ffn_up.scale", says)
+    listed = [(gguf_models.gguf_name(name), *gguf_models.stored(name, values, KINDS.F32)) for name, values in gguf_models.weights().items()]
+    path = gguf_models.write(tmp_path / "z.gguf", listed=[*listed, ("blk.1.ffn_up.scale", np.ones(1, np.float32), KINDS.F32)])
+    done = quire("serve", path, "--port", "0")  # of a matrix in another type
+    assert done.returncode == 2 and "'blk.1.ffn_up.scale' is not part of" in done.stderr, done.stderr
+
+
 def test_a_split_model_is_named_by_any_part_or_by_its_directory(expected, tmp_path):
     gguf_models.write(tmp_path / "stories.gguf", parts=20)
     parts = sorted(path.name for path in tmp_path.iterdir())
@@ -151,7 +165,7 @@ def test_the_packed_cache_keeps_it_for_the_next_start(model, expected, tmp_path)
 
 def test_an_architecture_that_is_not_read_is_named_with_those_that_are(tmp_path):
     gguf_models.write(tmp_path / "x.gguf", architecture="mamba")
-    refused(tmp_path / "x.gguf", "key 'general.architecture' is 'mamba'", "llama, qwen2, qwen3, mistral3")
+    refused(tmp_path / "x.gguf", "key 'general.architecture' is 'mamba'", "llama, qwen2, qwen2vl, qwen3, qwen3vl, mistral3")
 
 
 def test_a_tokenizer_that_is_not_read_is_named(tmp_path):

@@ -46,6 +46,19 @@ def debian():
     return fetch(TOOLS / "debian-12", make) / "debian.tar"
 
 
+def compiler_cache():
+    """ccache's directory: this machine's, or one that the tests of this checkout share, so that a program is compiled once."""
+    if shutil.which("ccache"):
+        return pathlib.Path(run("ccache", "--get-config", "cache_dir").stdout.strip())
+    (TOOLS / "ccache").mkdir(parents=True, exist_ok=True)
+    return TOOLS / "ccache"
+
+
+# In a Debian tree: ccache, with what it has of this machine; it loses nothing there.
+INSTALL_CCACHE = ("apt-get -q update && apt-get -qy install --no-install-recommends ccache "
+                  "&& printf 'cache_dir = /var/cache/ccache\\nmax_size = 0\\n' >/etc/ccache.conf")
+
+
 class Buildah:
     """buildah with a storage of its own below `home`."""
 

@@ -189,7 +189,7 @@ def test_probes_ask_paths_that_the_server_has():
     router = (ROOT / "api" / "routes" / "router.cc").read_text()
     deployment = (CHART / "templates" / "deployment.yaml").read_text()
     asked = set(re.findall(r'Probe|"(/\w+)"', deployment)) - {""}
-    assert asked == {"/ready", "/live"}
+    assert asked == {"/startup", "/ready", "/live"}
     assert all(f'{{"{path}",' in router for path in asked | {"/metrics"})
 
 

@@ -165,7 +165,7 @@ def test_pre_stop_sleeps_as_the_version_can(kube, handler):
 def test_a_rollout_waits_as_long_as_a_start_may_take():
     objects = render()
     probe = server_of(objects)["startupProbe"]
-    assert (probe["httpGet"]["path"], probe["periodSeconds"], probe["failureThreshold"]) == ("/ready", 5, 360)
+    assert (probe["httpGet"]["path"], probe["periodSeconds"], probe["failureThreshold"]) == ("/startup", 5, 360)
     assert only(objects, "Deployment")["spec"]["progressDeadlineSeconds"] > 5 * 360
     assert server_of(objects)["readinessProbe"]["httpGet"]["path"] == "/ready"
     assert server_of(objects)["livenessProbe"]["httpGet"]["path"] == "/live"

@@ -2,12 +2,11 @@
 
 import json
 import re
-import shutil
 import subprocess
 
 import pytest
 
-from containers import Buildah, Container, bytes_of, debian
+from containers import INSTALL_CCACHE, Buildah, Container, bytes_of, compiler_cache, debian
 from deploy_tools import CHART, ROOT, run
 
 pytestmark = pytest.mark.heavy
@@ -30,15 +29,10 @@ def buildah(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def image(buildah):
-    """The image. The compiler in it looks into this machine's cache, if there is one: the release build has filled it."""
-    cache, build_image = [], "localhost/debian:12"
-    if shutil.which("ccache"):
-        build_image = "localhost/debian-ccache:12"
-        install = "apt-get -q update && apt-get -qy install --no-install-recommends ccache"
-        # The cache has the size that this machine gives it, and loses nothing here.
-        settings = "printf 'cache_dir = /var/cache/ccache\\nmax_size = 0\\n' >/etc/ccache.conf"
-        buildah.add_to("localhost/debian:12", build_image, "bash", "-ec", f"{install} && {settings}")
-        cache = ["--volume", f"{run('ccache', '--get-config', 'cache_dir').stdout.strip()}:/var/cache/ccache:rw"]
+    """The image. What another test, or this machine, has compiled already comes from a cache."""
+    build_image = "localhost/debian-ccache:12"
+    buildah.add_to("localhost/debian:12", build_image, "bash", "-ec", INSTALL_CCACHE)
+    cache = ["--volume", f"{compiler_cache()}:/var/cache/ccache:rw"]
     buildah("bud", "--isolation", "chroot", "--format", "docker", "--build-arg", "BASE_IMAGE=localhost/debian:12",
             "--build-arg", f"BUILD_IMAGE={build_image}", *cache, "-f", DOCKERFILE, "-t", "localhost/quire", ROOT, timeout=3000)
     return "localhost/quire"

@@ -16,7 +16,7 @@ RECORDED = [
     rule for group in yaml.safe_load((CHART / "files" / "recording-rules.yaml").read_text())["groups"] for rule in group["rules"]
 ]
 NAME = re.compile(r"\b(?:vllm|quire|process|http|llm)[:_][a-z0-9_:]+")
-UNITS = {"short", "s", "bytes", "percentunit", "reqps", "ops"}
+UNITS = {"short", "s", "bytes", "percentunit", "reqps", "suffix: tok/s", "suffix: /s", "suffix: cores"}
 
 
 def panels(path):
@@ -54,9 +54,11 @@ def metrics():
     server = subprocess.Popen([BINARY, "serve", "--port", "0", "--threads", "1", "--api-key", KEY, *GUESSING], stdout=subprocess.PIPE, text=True)
     try:
         url = next(match[0] for line in server.stdout if (match := re.search(r"http://127\.0\.0\.1:\d+", line)))
-        ask = urllib.request.Request(url + "/metrics", headers={"Authorization": f"Bearer {KEY}"})
-        with urllib.request.urlopen(ask, timeout=120) as answer:
-            yield answer.read().decode()
+        for path in ("/v1/models", "/metrics"):  # counts of an endpoint begin with its first request
+            ask = urllib.request.Request(url + path, headers={"Authorization": f"Bearer {KEY}"})
+            with urllib.request.urlopen(ask, timeout=120) as answer:
+                text = answer.read().decode()
+        yield text
     finally:
         server.terminate()
         server.communicate(timeout=120)
@@ -129,7 +131,7 @@ def test_a_dashboard_can_be_read_and_reused(path):
     taken = set()
     for panel in board["panels"]:
         where = panel["title"]
-        assert panel["title"] and panel["description"].endswith("."), where
+        assert panel["title"], where
         assert panel["fieldConfig"]["defaults"]["unit"] in UNITS, where
         place = panel["gridPos"]
         cells = {(x, y) for x in range(place["x"], place["x"] + place["w"]) for y in range(place["y"], place["y"] + place["h"])}
@@ -145,6 +147,90 @@ def test_a_dashboard_can_be_read_and_reused(path):
             assert all(one == "$__rate_interval" for one in ranges), where
             counters = re.findall(r"[\w:]+(?:_total|_sum|_count|_bucket)\{", expression)
             assert expression.count("rate(") + expression.count("increase(") == len(counters), f"{where}: counters want a rate"
+
+
+def every_panel():
+    for path in DASHBOARDS:
+        for panel in panels(path):
+            yield f"{path.stem}: {panel['title']}", panel, [target["expr"] for target in panel["targets"]]
+
+
+def test_a_quantiles_legend_is_its_percentile_and_all_three_are_there():
+    seen = 0
+    for where, panel, asked in every_panel():
+        found = [re.match(r"histogram_quantile\(([\d.]+), ", one) for one in asked]
+        if not any(found):
+            continue
+        seen += 1
+        names = [f"p{round(100 * float(match[1]))}" for match in found]
+        legends = [target["legendFormat"] for target in panel["targets"]]
+        if "by (handler, le)" in asked[0]:  # a panel for each percentile, with a line for each endpoint
+            assert legends == ["{{handler}}"] and panel["title"].endswith(f", {names[0]}"), where
+        else:
+            assert legends == names == ["p50", "p90", "p99"], where
+    assert seen > 10
+
+
+def unit_of(asked):
+    """The unit that an expression has, as far as it shows in the expression; None: it does not."""
+    name = re.search(r"([\w:]+)\{", asked)[1]
+    quotient = re.search(r"[\])] */ ", asked)
+    if "histogram_quantile" in asked:
+        return "s" if "_seconds_bucket" in asked else "short"
+    if quotient and "_sum{" in asked and "_count{" in asked:
+        return "s" if "_seconds_sum" in asked else "short"
+    if "_seconds_bucket" in asked and quotient:
+        return "percentunit"
+    if "rate(" in asked and not quotient:
+        if re.search(r"_tokens_total|hits_total|queries_total", name) and not name.startswith("quire:kv_block"):
+            return "suffix: tok/s"
+        if re.search(r"http_|rejections|refused_requests|disconnects", name):
+            return None if "_bucket" in name else "reqps"
+        if name.startswith("process_cpu"):
+            return "suffix: cores"
+        return None if "_seconds_" in name else "suffix: /s"
+    if name.endswith("_bytes"):
+        return "bytes"
+    return "percentunit" if name.endswith("_perc") else None
+
+
+def test_units_are_those_of_the_series():
+    known = 0
+    for where, panel, asked in every_panel():
+        unit = panel["fieldConfig"]["defaults"]["unit"]
+        wanted = {unit_of(one) for one in asked} - {None}
+        known += bool(wanted)
+        assert wanted <= {unit}, f"{where}: {unit}, not {wanted}"
+        if unit == "percentunit":
+            assert all(" / " in one or "_perc" in one or "_seconds_sum" in one for one in asked), where
+    assert known > 40
+
+
+def test_a_panel_answers_one_question_in_one_sentence():
+    for path in DASHBOARDS:
+        titles = [panel["title"] for panel in panels(path)]
+        assert len(titles) == len(set(titles)), path.name
+        queries = [(panel["type"], *sorted(target["expr"] for target in panel["targets"])) for panel in panels(path)]
+        assert len(queries) == len(set(queries)), f"{path.name}: two panels show the same"
+    for where, panel, _ in every_panel():
+        text = panel["description"]
+        assert text.endswith(".") and ". " not in text and text[0].isupper() and 20 < len(text) < 160, where
+
+
+def test_errors_are_broken_down_by_status_class_and_by_endpoint():
+    by_status = [where for where, _, asked in every_panel() for one in asked if re.search(r"by \((handler, )?status\)", one)]
+    by_handler = [where for where, _, asked in every_panel() for one in asked if "handler" in one and 'status="5xx"' in one]
+    slow = [where for where, _, asked in every_panel() for one in asked if "by (handler, le)" in one]
+    assert len(by_status) >= 2 and len(by_handler) >= 2 and len(slow) == 3
+
+
+def test_shares_of_errors_say_that_probes_are_not_counted():
+    for where, panel, asked in every_panel():
+        if any(re.search(r"http_(requests|responses)_total", one) for one in asked):
+            assert panel["description"].endswith(", probes and scrapes not counted."), where
+    for rule in ALERTS:
+        if re.search(r"http_(requests|responses)_total|http_5xx", rule["expr"]):
+            assert rule["annotations"]["description"].endswith(", probes and scrapes not counted."), rule["alert"]
 
 
 def test_the_deployed_files_are_the_charts():

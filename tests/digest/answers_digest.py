@@ -470,6 +470,15 @@ def run(one, conftest, places):
             "answers": answers, "seconds": round(time.monotonic() - began, 1)}  # fmt: skip
 
 
+def unlike_answers(configurations, conftest, places, monkeypatch):
+    """Runs them, those of the simulated GPU with the program that has one: (lines of unlike(), reports)."""
+    reports, jobs = {}, {}
+    for one in configurations:
+        monkeypatch.setattr(conftest, "BINARY", conftest.BINARY.with_name("quire-simulated" if one.simulated else "quire"))
+        reports[one.name], jobs[one.name] = run(one, conftest, places), one.jobs
+    return unlike(reports, jobs), reports
+
+
 def unlike(reports, jobs_of):
     """Lines about answers of one mode that are not those of the first configuration that was asked the same."""
     first, lines = {}, []

@@ -32,6 +32,9 @@ VISION = {
                                             out_hidden_size=64,
                                             patch_size=4, spatial_merge_size=2, temporal_patch_size=2,
                                             num_position_embeddings=16, deepstack_visual_indexes=[0]),
+    "Qwen3VLMoeForConditionalGeneration": dict(depth=1, hidden_size=32, intermediate_size=32, num_heads=2, out_hidden_size=64,
+                                               patch_size=4, spatial_merge_size=2, temporal_patch_size=2,
+                                               num_position_embeddings=16, deepstack_visual_indexes=[0]),
     "Idefics3ForConditionalGeneration": dict(hidden_size=32, intermediate_size=32, num_hidden_layers=1,
                                              num_attention_heads=2, image_size=32, patch_size=8),
     "LlavaForConditionalGeneration": dict(model_type="clip_vision_model", hidden_size=32, intermediate_size=32,
@@ -71,6 +74,8 @@ GEMMA_NORMS = ("post_attention_layernorm", "post_feedforward_layernorm", "post_p
 NORMS_OF_BRANCHES = {"gemma2": GEMMA_NORMS, "gemma3_text": GEMMA_NORMS, "gemma4_text": GEMMA_NORMS,
                      "olmo2": GEMMA_NORMS, "exaone4": GEMMA_NORMS,
                      "olmo3": GEMMA_NORMS, "glm4": ("post_self_attn_layernorm", "post_mlp_layernorm")}
+MIXTURES = ("mixtral", "qwen2_moe", "qwen3_moe", "olmoe", "granitemoe", "granitemoeshared", "phimoe", "ernie4_5_moe", "glm4_moe",
+            "dots1", "solar_open", "minimax_m2", "gpt_oss", "hunyuan_v1_moe", "exaone_moe", "hy_v3", "qwen3_vl_moe_text")
 SCORES = 1.5  # standard deviation of attention scores, about
 BRANCHES = 5.0  # length of what a branch adds, in lengths of the embedding, about
 
@@ -87,6 +92,10 @@ class Tiny:
     dtype: str = "float32"
     wrapper: str = ""  # class of the model with images that this is the text part of; "": none
     lengths: tuple = (5, 40, 300)  # of the prompts: within a window, past blocks of 16 tokens, past a span of 256
+
+
+def has_experts(tiny):
+    return tiny.family in MIXTURES or tiny.changes.get("enable_moe_block", False)
 
 
 def theta(value, *places):
@@ -568,6 +577,111 @@ CONFIGURATIONS = {
         "opt", dict(ffn_dim=128, max_position_embeddings=512, word_embed_proj_dim=96, tie_word_embeddings=False,
                     _remove_final_layer_norm=True, layer_norm_elementwise_affine=False, num_hidden_layers=7),
         {"gelu": {"activation_function": "gelu"}}, dtype="bfloat16"),
+    "gemma4-with-experts": Tiny(
+        "gemma4_text", dict(head_dim=16, global_head_dim=32, sliding_window=24, layer_types=[SLIDING, FULL] * 2, attention_k_eq_v=True,
+                            num_global_key_value_heads=1, hidden_size_per_layer_input=0, enable_moe_block=True, num_experts=8,
+                            top_k_experts=3, moe_intermediate_size=32, rms_norm_eps=1e-2),
+        {"window": {"sliding_window": 25}, "number of experts in a row": {"top_k_experts": 2}, "eps": {"rms_norm_eps": 5e-3}}),
+    "mixtral": Tiny(
+        "mixtral", dict(num_local_experts=5, num_experts_per_tok=2, head_dim=24, sliding_window=24),
+        {"number of experts in a row": {"num_experts_per_tok": 3}, "window": {"sliding_window": 25}, "theta": theta(3e4)}),
+    "mixtral-hub-bf16": Tiny(
+        "mixtral", dict(num_local_experts=8, num_experts_per_tok=1, num_key_value_heads=4, intermediate_size=40),
+        {"theta": {"rope_theta": 3e4}},
+        spelling={"rope_parameters": ABSENT, "rope_theta": 1e6, "sliding_window": None}, dtype="bfloat16"),
+    "qwen2_moe": Tiny(
+        "qwen2_moe", dict(num_experts=8, num_experts_per_tok=3, moe_intermediate_size=32, shared_expert_intermediate_size=48),
+        {"weights": {"norm_topk_prob": True}, "number of experts in a row": {"num_experts_per_tok": 2}}),
+    "qwen2_moe-some-dense-normed-bf16": Tiny(
+        "qwen2_moe", dict(num_experts=8, num_experts_per_tok=2, moe_intermediate_size=40, shared_expert_intermediate_size=48,
+                          num_hidden_layers=5, decoder_sparse_step=2, norm_topk_prob=True, mlp_only_layers=[3]),
+        {"weights": {"norm_topk_prob": False}}, dtype="bfloat16"),
+    "qwen3_moe": Tiny(
+        "qwen3_moe", dict(num_experts=8, num_experts_per_tok=2, moe_intermediate_size=32, head_dim=24, norm_topk_prob=True,
+                          mlp_only_layers=[0], use_sliding_window=True, sliding_window=24),
+        {"weights": {"norm_topk_prob": False}, "number of experts in a row": {"num_experts_per_tok": 3},
+         "window": {"sliding_window": 25}}),
+    "qwen3_moe-hub-bf16": Tiny(
+        "qwen3_moe", dict(num_experts=12, num_experts_per_tok=4, moe_intermediate_size=24, head_dim=16, norm_topk_prob=True),
+        {"weights": {"norm_topk_prob": False}},
+        spelling={"rope_parameters": ABSENT, "rope_theta": 1e6, "rope_scaling": None, "num_local_experts": ABSENT, "num_experts": 12},
+        dtype="bfloat16"),
+    "olmoe": Tiny("olmoe", dict(num_experts=8, num_experts_per_tok=3, intermediate_size=32, num_key_value_heads=4),
+                  {"weights": {"norm_topk_prob": True}, "theta": theta(3e4)}),
+    "granitemoe": Tiny(
+        "granitemoe", dict(num_local_experts=6, num_experts_per_tok=2, intermediate_size=40, embedding_multiplier=3.0,
+                           logits_scaling=0.5, residual_multiplier=0.7, attention_multiplier=0.2),
+        {"number of experts in a row": {"num_experts_per_tok": 3}, "residual": {"residual_multiplier": 0.69}}),
+    "granitemoeshared-bf16": Tiny(
+        "granitemoeshared", dict(num_local_experts=6, num_experts_per_tok=3, intermediate_size=40, shared_intermediate_size=48,
+                                 embedding_multiplier=12.0, logits_scaling=0.125, residual_multiplier=0.22, attention_multiplier=0.25,
+                                 tie_word_embeddings=True),
+        {"number of experts in a row": {"num_experts_per_tok": 2}}, dtype="bfloat16"),
+    "phimoe": Tiny(
+        "phimoe", dict(num_local_experts=5, intermediate_size=40, router_jitter_noise=0.4, attention_bias=True, lm_head_bias=True),
+        {"margin": {"router_jitter_noise": 0.3}, "theta": theta(3e4)}),
+    "phimoe-hub-longrope": Tiny(
+        "phimoe", dict(num_local_experts=5, intermediate_size=40, max_position_embeddings=512, original_max_position_embeddings=512,
+                       rope_parameters={**LONGROPE, "original_max_position_embeddings": 512, "short_mscale": 1.2, "long_mscale": 1.4}),
+        {"short factors": {"rope_parameters.short_factor": [1.0] * 8}, "mscale": {"rope_parameters.short_mscale": 1.1}}),
+    "gpt_oss": Tiny(
+        "gpt_oss", dict(head_dim=24, num_local_experts=8, num_experts_per_tok=3, intermediate_size=40, sliding_window=24, swiglu_limit=1.5,
+                        rope_parameters={**YARN, "truncate": False}),
+        {"window": {"sliding_window": 25}, "limit": {"swiglu_limit": 2.0}, "alpha": {"swiglu_alpha": 1.5},
+         "truncate": {"rope_parameters.truncate": True}, "number of experts in a row": {"num_experts_per_tok": 2}}),
+    "gpt_oss-hub-square-bf16": Tiny(
+        "gpt_oss", dict(head_dim=16, num_local_experts=6, num_experts_per_tok=2, intermediate_size=64, sliding_window=100,
+                        num_hidden_layers=5),
+        {"window": {"sliding_window": 101}},
+        spelling={"rope_parameters": ABSENT, "rope_theta": 150000, "layer_types": ABSENT,
+                  "rope_scaling": {"rope_type": "yarn", "factor": 32.0, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": False,
+                                   "original_max_position_embeddings": 32}}, dtype="bfloat16"),
+    "gpt_oss-in-blocks": Tiny(  # its widths are whole blocks of 32: test_mxfp4.py
+        "gpt_oss", dict(head_dim=24, num_local_experts=5, num_experts_per_tok=2, intermediate_size=96, sliding_window=24,
+                        rope_parameters={"rope_type": "default", "rope_theta": 1e4}),
+        {"number of experts in a row": {"num_experts_per_tok": 3}}),
+    "ernie4_5_moe": Tiny(
+        "ernie4_5_moe", dict(head_dim=16, moe_num_experts=8, moe_k=3, moe_intermediate_size=32, moe_num_shared_experts=2,
+                             num_hidden_layers=5, moe_layer_end_index=3),
+        {"number of experts in a row": {"moe_k": 2}}),
+    "glm4_moe": Tiny(
+        "glm4_moe", dict(n_routed_experts=8, num_experts_per_tok=3, moe_intermediate_size=32, n_shared_experts=2, head_dim=16,
+                         use_qk_norm=True, first_k_dense_replace=1, num_nextn_predict_layers=0, attention_bias=True,
+                         routed_scaling_factor=1.5),
+        {"weights": {"norm_topk_prob": False}, "scale": {"routed_scaling_factor": 1.4},
+         "part that turns": {"rope_parameters.partial_rotary_factor": 0.75}}),
+    "glm4_moe-groups-bf16": Tiny(
+        "glm4_moe", dict(n_routed_experts=12, num_experts_per_tok=3, moe_intermediate_size=32, n_shared_experts=1, head_dim=24,
+                         first_k_dense_replace=2, num_nextn_predict_layers=0, n_group=4, topk_group=2),
+        {"groups": {"topk_group": 3}}, dtype="bfloat16"),
+    "dots1": Tiny(
+        "dots1", dict(n_routed_experts=8, num_experts_per_tok=2, moe_intermediate_size=32, n_shared_experts=2, head_dim=24,
+                      first_k_dense_replace=1, sliding_window=24, max_window_layers=2),
+        {"weights": {"norm_topk_prob": True}, "window": {"sliding_window": 25}}),
+    "solar_open": Tiny(
+        "solar_open", dict(n_routed_experts=8, num_experts_per_tok=2, moe_intermediate_size=32, n_shared_experts=1, head_dim=16),
+        {"weights": {"norm_topk_prob": False}, "theta": theta(3e4)}),
+    "hunyuan_v1_moe": Tiny(
+        "hunyuan_v1_moe", dict(head_dim=16, num_experts=6, moe_topk=3, intermediate_size=40),
+        {"theta": theta(3e4), "number of experts in a row": {"moe_topk": 2}},
+        spelling={"moe_topk": [3, 3, 3, 3]}),
+    "exaone_moe": Tiny(
+        "exaone_moe", dict(num_experts=8, num_experts_per_tok=2, moe_intermediate_size=32, head_dim=24, sliding_window=24,
+                           num_hidden_layers=5, num_shared_experts=2, first_k_dense_replace=2),
+        {"window": {"sliding_window": 25}, "scale": {"routed_scaling_factor": 2.4}, "weights": {"norm_topk_prob": False}}),
+    "hy_v3": Tiny(
+        "hy_v3", dict(num_experts=8, num_experts_per_tok=3, moe_intermediate_size=32, head_dim=16,
+                      mlp_layer_types=["dense", "sparse", "dense", "sparse"]),
+        {"scale": {"router_scaling_factor": 2.7}, "theta": theta(3e4)}),
+    "qwen3_vl_moe-with-images": Tiny(
+        "qwen3_vl_moe_text", dict(num_experts=6, num_experts_per_tok=2, moe_intermediate_size=24, head_dim=24, mlp_only_layers=[1],
+                                  rope_parameters={"rope_type": "default", "rope_theta": 1e6, "mrope_section": [6, 3, 3],
+                                                   "mrope_interleaved": True}),
+        {"number of experts in a row": {"num_experts_per_tok": 3}, "theta": theta(1e4)},
+        wrapper="Qwen3VLMoeForConditionalGeneration"),
+    "minimax_m2": Tiny(
+        "minimax_m2", dict(head_dim=16, num_local_experts=8, num_experts_per_tok=3, intermediate_size=32, rotary_dim=8),
+        {"number of experts in a row": {"num_experts_per_tok": 2}, "theta": theta(3e4)}),
 }
 
 
@@ -631,6 +745,12 @@ def spread(name, tensor, config):
         return 0.0, 0.0
     if name.endswith("bias"):
         return 0.0, 0.1
+    if name.endswith("sinks"):
+        return 0.0, 2.0
+    if name.endswith("router.scale"):  # of inputs that are divided by sqrt(E)
+        return config.hidden_size ** 0.5, 0.3 * config.hidden_size ** 0.5
+    if name.endswith("per_expert_scale"):
+        return 1.0, 0.3
     if name.endswith("correct_output_scale"):
         return 1.0, 0.3
     if ".act_fn.alpha_" in name:
@@ -646,6 +766,9 @@ def spread(name, tensor, config):
         return 0.0, 1.0 / embedding_factor(config)
     if "wpe" in name or "embed_positions" in name:
         return 0.0, 1.0
+    if tensor.dim() == 3:  # matrices of experts, side by side
+        inputs = tensor.shape[1 if config.model_type == "gpt_oss" else 2]
+        return 0.0, matrix_factor(name + ".weight", config) * inputs ** -0.5
     if tensor.dim() == 2:
         inputs = tensor.shape[0 if config.model_type == "gpt2" and ".h." in name else 1]
         return 0.0, matrix_factor(name, config) * inputs ** -0.5

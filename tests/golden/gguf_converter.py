@@ -61,6 +61,14 @@ def convert(llama_cpp, checkpoint, out, architecture=None):
     kind.set_vocab = set_vocab
     if hasattr(kind, "Ministral3Model"):  # `kind` hands everything on to it
         kind.Ministral3Model.set_vocab = set_vocab
+    if hasattr(kind, "_stack_qk_norm"):  # a generator returns what it ought to yield: StableLM's norms of heads get lost in this version
+        changed = kind.modify_tensors
+
+        def modify_tensors(self, *tensor):
+            stacked = yield from changed(self, *tensor)
+            yield from stacked or ()
+
+        kind.modify_tensors = modify_tensors
     hparams = {**config, **ModelBase.load_hparams(checkpoint, False)}  # transformers drops keys that the converter asks for
     kind(checkpoint, gguf.LlamaFileType.ALL_F32, out, eager=True, hparams=hparams).write()
     (checkpoint / "tokenizer.json").unlink()

@@ -26,6 +26,7 @@ U = 2.0**-24
 LAMBDA = 6.0
 EMBEDDINGS = ("embed_tokens", "embed_in", "wte", "word_embeddings")  # of a decoder, by family
 LAYERS = ("layers", "h", "blocks")
+MLPS = ("mlp", "ffn", "block_sparse_moe")
 BUILD = pathlib.Path(os.environ.get("QUIRE_BUILD_DIR", ROOT / "build" / "release"))
 
 
@@ -52,9 +53,9 @@ class Run:
     """Logits [T, V] of the prompt, its greedy continuation, rope frequencies and numeric mode, as logits_tool gives them."""
 
     def __init__(self, model, prompt, vocab, tmp_path, **options):
-        tokens, logits = tmp_path / "tokens.bin", tmp_path / "logits.bin"
+        tokens, logits, routes = tmp_path / "tokens.bin", tmp_path / "logits.bin", tmp_path / "routes.bin"
         np.asarray(prompt, dtype=np.int32).tofile(tokens)
-        command = [program("logits_tool"), model, "--tokens", tokens, "--logits", logits]
+        command = [program("logits_tool"), model, "--tokens", tokens, "--logits", logits, "--routes", routes]
         for key, value in options.items():
             command += [f"--{key}", str(value)]
         done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=600)
@@ -65,6 +66,7 @@ class Run:
         self.ropes = [(frequencies[frequencies > 0], np.float32(rope["attention_factor"])) for rope in answer.get("ropes", [answer])
                       for frequencies in [np.asarray(rope["frequencies"], dtype=np.float32)]]
         self.logits = np.fromfile(logits, dtype=np.float32).reshape(len(prompt), vocab)
+        self.experts = np.fromfile(routes, dtype=np.int32)  # [layers with experts, T, k]; empty: there are none
 
 
 class Reference:
@@ -93,7 +95,8 @@ class Reference:
             return []
         names = [name for name, _ in rope.named_buffers() if name.endswith("inv_freq") and "original" not in name]
         tables = [(getattr(rope, name).numpy(), getattr(rope, name.replace("inv_freq", "attention_scaling"))) for name in names]
-        return [(inverse[inverse > 0], np.float32(factor)) for inverse, factor in tables]
+        own = (getattr(self.config, "rope_parameters", None) or {}).get("short_mscale")  # Phi-3.5-MoE's, in place of the table's
+        return [(inverse[inverse > 0], np.float32(own or factor)) for inverse, factor in tables]
 
     def check_rope(self, run):
         """Our frequencies are transformers' to the last bit of powf; the tolerance takes what they really differ by.
@@ -125,6 +128,19 @@ class Reference:
         error = LAMBDA * np.sqrt(self.chain(len(tokens))) * U + len(self.layers) * angle
         return logits.numpy(), 2 * error * (lengths * widest).numpy() * self.logit_factor()
 
+    def experts(self, tokens):
+        """The experts that each layer's router chooses for each token [layers with experts, T, k], ascending."""
+        import torch
+
+        seen = []
+        routers = [part for part in self.decoder.modules() if type(part).__name__.lower().endswith(("router", "gate"))]
+        hooks = [part.register_forward_hook(lambda _, __, output: seen.append(output[2])) for part in routers]
+        with torch.no_grad():
+            self.model(torch.tensor([tokens]), use_cache=False)
+        for hook in hooks:
+            hook.remove()
+        return np.sort(torch.stack(seen).numpy(), axis=-1)
+
     def logit_factor(self):
         return (getattr(self.config, "logit_scale", None) or 1.0) / getattr(self.config, "logits_scaling", 1.0)  # MPT's is null
 
@@ -154,16 +170,26 @@ def layer_chain(layer, hidden, positions):
     attention = child(layer, "self_attn", "attention", "attn", "self_attention")
     heads = inputs_of(child(attention, "o_proj", "dense", "out_proj", "c_proj"))  # H * D
     head_dim = child(attention, "head_dim", "head_size")
-    mlp = getattr(layer, "mlp", getattr(layer, "ffn", layer))  # OPT's has no module of its own
-    down = child(mlp, "down_proj", "c_proj", "fc2", "fc_out", "dense_4h_to_h")
+    mlp = next((getattr(layer, name) for name in MLPS if hasattr(layer, name)), layer)  # OPT's has no module of its own
     sums = (hidden                                                   # q, k, v
             + head_dim + 2 * positions                               # scores; the softmax's sum and the sum over values
             + heads)                                                 # out
-    products = hidden + inputs_of(down)                              # gate and up; down
+    products = mlp_chain(mlp, hidden) + (mlp_chain(layer, hidden) if hasattr(layer, "experts") else 0)  # Gemma 4 has both
     beside = sum(getattr(part, "in_features", 0) for part in layer.children())  # per-layer embeddings: gate and projection
     inner = sum(weight.numel() for name, weight in attention.named_parameters() if "norm" in name)
     return sums + products + beside + norm_sums(layer, hidden) + max(2 * head_dim,
                                                                      inner) + 16  # rope, exp, activation, residual
+
+
+def mlp_chain(mlp, hidden):
+    experts = getattr(mlp, "experts", None)
+    if experts is None:
+        return hidden + inputs_of(child(mlp, "down_proj", "c_proj", "fc2", "fc_out", "dense_4h_to_h"))  # gate and up; down
+    count = experts.down_proj.shape[0]
+    width = experts.down_proj[0].numel() // hidden
+    shared = getattr(mlp, "shared_expert", getattr(mlp, "shared_experts", getattr(mlp, "shared_mlp", None)))
+    beside = hidden + inputs_of(shared.down_proj) if shared is not None else 0
+    return hidden + count + hidden + width + count + beside  # router, its softmax; gate and up, down; experts; beside them
 
 
 def norm_sums(layer, hidden):

@@ -1,14 +1,16 @@
 // Runs a model directory on the CPU backend and writes what the golden tests compare: the logits of every position of a
 // prompt, and its greedy continuation through the runner.
 //   logits_tool MODEL --tokens FILE --logits FILE [--isa NAME] [--threads N] [--kv f32|bf16|fp8|int8|int4] [--chunk N]
-//   [--greedy N]
-// tokens: int32; logits: f32 [T, V]; standard output: one JSON line {"mode": …, "frequencies": […], "attention_factor":
+//   [--greedy N] [--routes FILE]
+// tokens: int32; logits: f32 [T, V]; routes: int32, the experts of mixtures [layers with experts, T, k], ascending in each
+// row; standard output: one JSON line {"mode": …, "frequencies": […], "attention_factor":
 // …, "greedy": […]}.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <fstream>
 #include <iomanip>
 #include <iostream>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -21,6 +23,7 @@
 #include "core/model/gguf/gguf_files.h"
 #include "core/model/numeric_mode.h"
 #include "core/model/rope/rope.h"
+#include "tools/ops/forwarding_ops.h"
 
 namespace {
 
@@ -29,7 +32,7 @@ using namespace quire;
 constexpr std::uint32_t kBlockTokens = 16;
 
 struct Options {
-  std::string model, tokens_file, logits_file, isa = "auto", kv = "f32", activations = "int8";
+  std::string model, tokens_file, logits_file, routes_file, isa = "auto", kv = "f32", activations = "int8";
   std::uint32_t threads = 2, chunk = 64, greedy = 0;
 };
 
@@ -39,6 +42,7 @@ Options parse(int argc, char** argv) {
   app.add_option("model", options.model)->required();
   app.add_option("--tokens", options.tokens_file)->required();
   app.add_option("--logits", options.logits_file)->required();
+  app.add_option("--routes", options.routes_file);
   app.add_option("--isa", options.isa);
   app.add_option("--threads", options.threads);
   app.add_option("--kv", options.kv);
@@ -52,6 +56,39 @@ Options parse(int argc, char** argv) {
   }
   return options;
 }
+
+// Writes down the experts of every row, layer by layer.
+class RoutedOps final : public tools::ForwardingOps {
+ public:
+  using ForwardingOps::ForwardingOps;
+
+  void route(backend::Buffer& logits, const backend::RouteRule& rule, const backend::RouteVectors& vectors,
+             std::uint32_t rows, backend::Routes& routes) override {
+    ForwardingOps::route(logits, rule, vectors, rows, routes);
+    std::vector<std::uint32_t> experts(std::size_t{rows} * rule.top_k);
+    std::vector<float> weights(experts.size());
+    inner().read_routes(routes, rows, experts, weights);
+    calls_.push_back(std::move(experts));
+  }
+  // Calls come layer by layer, step by step.
+  void write(const std::string& path, std::size_t num_layers) const {
+    std::ofstream out(path, std::ios::binary);
+    for (std::size_t layer = 0; layer < num_layers; ++layer) {
+      for (std::size_t call = layer; call < calls_.size(); call += num_layers) {
+        out.write(reinterpret_cast<const char*>(calls_[call].data()),
+                  static_cast<std::streamsize>(calls_[call].size() * sizeof(std::uint32_t)));
+      }
+    }
+    if (!out.flush()) throw StartError("cannot write " + path);
+  }
+
+ protected:
+  void op_begins(Op) override {}
+  void op_ends(Op) override {}
+
+ private:
+  std::vector<std::vector<std::uint32_t>> calls_;
+};
 
 backend::KvType kv_type_of(const std::string& name) {
   for (const backend::KvType type : backend::kAllKvTypes) {
@@ -170,15 +207,20 @@ void print_list(const std::vector<Number>& numbers) {
 void run(const Options& options) {
   const RoleScope engine(engine_role);
   const std::vector<TokenId> tokens = read_tokens(options.tokens_file);
-  const auto ops = cpu::make_cpu_ops({options.threads, options.isa, std::max(options.chunk, 1u)});
+  const auto ops =
+      std::make_unique<RoutedOps>(cpu::make_cpu_ops({options.threads, options.isa, std::max(options.chunk, 1u)}));
   const auto files = model::open_model_files(options.model);
   const model::ModelSpec config = model::fitted(model::load_config(*files), model::Checkpoint::open_decoder(*files));
   const auto length = static_cast<std::uint32_t>(tokens.size() + options.greedy);
   const auto activations = options.activations == "f32" ? model::BlockActivation::kF32 : model::BlockActivation::kInt8;
-  const model::Decoder decoder(*ops, config, *files, length, std::nullopt, "", activations);
+  const model::Decoder decoder(*ops, config, *files, length, {.blocks = activations});
   const backend::KvType kv_dtype = kv_type_of(options.kv);
 
   write_logits(*ops, decoder, tokens, options, kv_dtype);
+  if (!options.routes_file.empty()) {
+    const auto mixes = [](const model::LayerSpec& layer) { return layer.experts.has_value(); };
+    ops->write(options.routes_file, static_cast<std::size_t>(std::ranges::count_if(config.layers, mixes)));
+  }
   const std::vector<TokenId> greedy = continue_greedily(*ops, decoder, tokens, options, kv_dtype);
   std::cout << std::setprecision(9) << "{\"mode\": \""
             << model::numeric_mode(config, decoder.checkpoint_digest(), ops->description(), decoder.weight_format(),

@@ -143,7 +143,7 @@ void run(const Options& options) {
   const model::ModelSpec config = model::load_config(*files);
   if (options.weights) {
     const auto measure_quantised = [&](std::optional<backend::Format> quantize) {
-      const model::Decoder decoder(*ops, config, *files, options.window, quantize);
+      const model::Decoder decoder(*ops, config, *files, options.window, {.quantize = quantize});
       measure(*ops, decoder, options, backend::KvType::kF32, tokens);
     };
     measure_quantised(std::nullopt);
@@ -151,7 +151,7 @@ void run(const Options& options) {
     return;
   }
   const auto activations = options.activations == "f32" ? model::BlockActivation::kF32 : model::BlockActivation::kInt8;
-  const model::Decoder decoder(*ops, config, *files, options.window, std::nullopt, "", activations);
+  const model::Decoder decoder(*ops, config, *files, options.window, {.blocks = activations});
   for (const backend::KvType type : backend::kAllKvTypes) {
     if (options.kv.empty() || options.kv == backend::name_of(type)) {
       measure(*ops, decoder, options, type, tokens);

@@ -3,7 +3,8 @@
 family_checkpoints.py makes the checkpoints; golden_support.py derives the tolerance. Compared are the logits of every position
 of prompts that end within a window, past blocks of 16 tokens and past a span of 256, with those of one full pass of
 transformers, and 64 greedy tokens after each. longrope: transformers changes its frequencies with the length of a context;
-quire has one table, so these configurations stay on one side of the change.
+quire has one table, so these configurations stay on one side of the change. Of mixtures the experts of every row and layer
+must be transformers' own.
 
 A third of the configurations is drawn for each run, with the controls; all of them are in the full set.
 """
@@ -16,7 +17,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="golden tests need torch")
 transformers = pytest.importorskip("transformers", reason="golden tests need transformers")
 
-from family_checkpoints import CONFIGURATIONS, edit_config, write_checkpoint  # noqa: E402
+from family_checkpoints import CONFIGURATIONS, edit_config, has_experts, write_checkpoint  # noqa: E402
 from golden_support import U, Reference, Run, check_greedy, program, random_prompt, supported_isas  # noqa: E402
 
 torch.set_num_threads(1)  # the matrices are tiny: threads that wait for each other take twenty times as long on a busy machine
@@ -49,6 +50,12 @@ def test_logits_and_greedy_tokens_are_those_of_transformers(tiny, tmp_path):
         reference.check_rope(run)
         expected, tolerance = reference(prompt)
         difference = np.abs(run.logits - expected).max(axis=-1)
+        if has_experts(tiny):
+            experts = reference.experts(prompt)
+            assert np.array_equal(run.experts.reshape(experts.shape), experts)
+            assert len(np.unique(experts)) > 2
+        else:
+            assert run.experts.size == 0
         print(f"{length} tokens: largest difference {difference.max():.3g}, {(difference / tolerance).max():.3g} of the tolerance "
               f"{tolerance.max():.3g}; logits within {np.abs(expected).max():.3g}; "
               f"frequencies off by {reference.frequency_error / U:.3g} u")

@@ -12,26 +12,7 @@ pytest.importorskip("torch", reason="golden tests need torch")
 import gguf_models  # noqa: E402
 from golden_support import Run, random_prompt  # noqa: E402
 
-TYPES = ["Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL", "IQ4_XS", "MXFP4"]
-# Where a block has its scales, as halves: small ones, so that weights are of the usual size.
-HALVES = {"Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2], "Q8_0": [0], "Q2_K": [80, 82], "Q3_K": [108], "Q4_K": [0, 2], "Q5_K": [0, 2],
-          "Q6_K": [208], "IQ4_NL": [0], "IQ4_XS": [0]}
-SIZES = {"Q2_K": 2e-3, "Q3_K": 5e-4, "Q4_K": 1e-4, "Q5_K": 5e-5, "Q6_K": 2e-5, "IQ4_XS": 2e-5, "IQ4_NL": 1e-3, "Q8_0": 5e-4}
-
-
-def drawn_blocks(name, shape, seed):
-    elements, size = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[name]]
-    draw = np.random.default_rng(seed)
-    blocks = draw.integers(0, 256, (*shape[:-1], shape[-1] // elements, size), dtype=np.uint8)
-    for offset in HALVES.get(name, []):
-        halves = (draw.uniform(0.5, 1.0, blocks.shape[:-1]) * SIZES.get(name, 5e-3)).astype(np.float16)
-        blocks[..., offset:offset + 2] = halves.view(np.uint8).reshape(*halves.shape, 2)
-    if name == "MXFP4":
-        blocks[..., 0] = 118 + blocks[..., 0] % 3
-    return blocks.reshape(*shape[:-1], -1)
-
-
-@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("name", gguf_models.BLOCK_TYPES)
 def test_a_block_type_gives_the_bits_of_its_numbers_in_f32(name, tmp_path):
     import torch
     from safetensors.torch import save_file
@@ -39,17 +20,14 @@ def test_a_block_type_gives_the_bits_of_its_numbers_in_f32(name, tmp_path):
     kind = gguf.GGMLQuantizationType[name]
     config = json.loads((gguf_models.STORIES / "config.json").read_text())
     heads = {"q_proj": config["num_attention_heads"], "k_proj": config["num_key_value_heads"]}
-    listed, plain = [], {}
-    for seed, (original, values) in enumerate(gguf_models.weights().items()):
-        is_drawn = values.ndim == 2 and values.shape[-1] % gguf.GGML_QUANT_SIZES[kind][0] == 0  # 704 is no whole K block
-        raw = drawn_blocks(name, values.shape, seed) if is_drawn else values
-        numbers = gguf.dequantize(raw, kind) if is_drawn else values
-        listed.append((gguf_models.gguf_name(original), raw, kind if is_drawn else gguf.GGMLQuantizationType.F32))
+    plain = {}
+    for original, raw, stored, factor in gguf_models.drawn_tensors(name):
+        numbers = gguf.dequantize(raw, kind) if stored == kind else raw
         for part, count in heads.items():  # the rows of the file are in pairs: here they are put back
             if part in original:
                 numbers = numbers.reshape(count, numbers.shape[0] // count // 2, 2, -1).swapaxes(1, 2).reshape(numbers.shape)
-        plain[original] = torch.from_numpy(np.ascontiguousarray(numbers, dtype=np.float32))
-    gguf_models.write(tmp_path / "model.gguf", listed=listed)
+        plain[original] = torch.from_numpy(np.ascontiguousarray(numbers, dtype=np.float32) * factor)
+    gguf_models.write_drawn(tmp_path / "model.gguf", name)
     shutil.copytree(gguf_models.STORIES, tmp_path / "model")
     save_file(plain, tmp_path / "model/model.safetensors")
     prompt = random_prompt(70, config["vocab_size"])

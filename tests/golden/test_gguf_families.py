@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="golden tests need torch")
 transformers = pytest.importorskip("transformers", reason="golden tests need transformers")
 
-from family_checkpoints import FULL, LONGROPE, MINISTRAL3_ROPE, SLIDING, Tiny, write_checkpoint  # noqa: E402
+from family_checkpoints import CONFIGURATIONS, FULL, GEMMA3N, LONGROPE, MINISTRAL3_ROPE, SLIDING, Tiny, write_checkpoint  # noqa: E402
 from file_lock import file_lock  # noqa: E402
 from golden_support import Reference, Run, check_greedy, random_prompt  # noqa: E402
 from gguf_converter import sources  # noqa: E402
@@ -29,7 +29,12 @@ CASES = {
     "qwen2": Tiny("qwen2", dict(rms_norm_eps=1e-2), {}),
     "qwen2-yarn": Tiny("qwen2", dict(rope_parameters=YARN, tie_word_embeddings=True), {}),
     "qwen3": Tiny("qwen3", dict(head_dim=24), {}),
+    "qwen2vl": Tiny("qwen2", dict(rms_norm_eps=1e-2), {}),
+    "qwen3vl": Tiny("qwen3", dict(head_dim=24), {}),
     "gemma": Tiny("gemma", dict(head_dim=24), {}),
+    **{name: CONFIGURATIONS[name] for name in ("gemma4", "gemma4-embeddings-per-layer")},
+    "gemma3n": Tiny("gemma3n_text", dict(GEMMA3N, altup_num_inputs=4, vocab_size_per_layer_input=320), {}),  # the converter pads that table with zeros
+    "gemma4-k-is-v": CONFIGURATIONS["gemma4-hub-k-is-v-bf16"],
     "gemma2": Tiny("gemma2", dict(head_dim=24, query_pre_attn_scalar=24, sliding_window=24, attn_logit_softcapping=3.0, final_logit_softcapping=8.0), {}),
     "gemma3": Tiny("gemma3_text", dict(head_dim=24, query_pre_attn_scalar=24, sliding_window=24, num_hidden_layers=7,
                                        layer_types=[SLIDING] * 5 + [FULL] + [SLIDING]), {}),
@@ -40,6 +45,7 @@ CASES = {
     "smollm3": Tiny("smollm3", dict(num_hidden_layers=5), {}),
     "starcoder2": Tiny("starcoder2", dict(sliding_window=None), {}),  # GGUF has no window of it
     "stablelm": Tiny("stablelm", dict(use_qkv_bias=True), {}),
+    **{name: CONFIGURATIONS[name] for name in ("stablelm-norms-of-heads", "stablelm-parallel")},
     "cohere": Tiny("cohere", dict(logit_scale=0.25), {}),
     "cohere2": Tiny("cohere2", dict(head_dim=16, sliding_window=24, num_hidden_layers=5, logit_scale=0.25), {}, spelling={"rotary_pct": 1.0}),
     "glm4": Tiny("glm4", dict(head_dim=16), {}),
@@ -71,7 +77,8 @@ CASES = {
     "falcon-new-one-norm": Tiny("falcon", dict(new_decoder_architecture=True, num_kv_heads=2, num_ln_in_parallel_attn=1), {}),
 }
 # Names that the converter knows instead of transformers' class.
-ARCHITECTURES = {"mpt": "MPTForCausalLM", "mpt-clipped": "MPTForCausalLM", "mistral3": "Mistral3ForConditionalGeneration"}
+ARCHITECTURES = {"mpt": "MPTForCausalLM", "mpt-clipped": "MPTForCausalLM", "mistral3": "Mistral3ForConditionalGeneration",
+                 "qwen2vl": "Qwen2VLForConditionalGeneration", "qwen3vl": "Qwen3VLForConditionalGeneration"}
 
 
 @pytest.fixture(scope="session")

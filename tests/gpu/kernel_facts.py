@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-KERNELS = [ROOT / "gpu" / "cuda" / name for name in ("kernels.cu", "linear_kernels.cu")]
+KERNELS = [ROOT / "gpu" / "cuda" / name for name in ("kernels.cu", "linear_kernels.cu", "block_kernels.cu")]
 OF_SM90A = ROOT / "gpu" / "cuda" / "sm90a_kernels.cu"  # has what no other architecture has
 FLAGS = ["-std=c++20", "-O3", "-fmad=false", "--expt-relaxed-constexpr", f"-I{ROOT}"]
 ARCHITECTURES = ["sm_80", "sm_89", "sm_90a", "sm_100"]
@@ -40,7 +40,7 @@ def kernel_name(symbol):
         depth += {"<": 1, ">": -1}.get(whole[end], 0)
         end += 1
     name = re.sub(r"quire::((gpu|backend)::)?|\(anonymous namespace\)::", "", whole[begin:end - 1])
-    return re.sub(r"(?<=\d)u\b", "", name).replace(", ", " ").replace(",", " ").strip()
+    return re.sub(r"(?<=\d)u\b", "", name).replace(", ", " ").replace(",", " ").replace("> >", ">>").strip()
 
 
 @functools.cache

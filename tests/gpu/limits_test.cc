@@ -39,6 +39,13 @@ TEST(Limits, Are128QueryHeadsOfAKvHeadWhereTheTensorCoresTakeThem) {
   EXPECT_THAT(beyond_limits(shape_with(258, 258)), IsEmpty());  // the plain kernel
 }
 
+TEST(Limits, AreLayersWithoutExperts) {
+  ModelShape shape = shape_with(4, 64);
+  shape.num_experts = 8;
+  EXPECT_THAT(beyond_limits(shape),
+              ElementsAre("layers have 8 experts; mixtures of experts run on the CPU alone (--device cpu)"));
+}
+
 TEST(Limits, AreMatricesOfSoManyOutputsAsAGridIsHigh) {
   constexpr std::uint32_t kMost = 65535 * 32;
   const auto with = [](std::uint32_t hidden, std::uint32_t ffn) {

@@ -104,13 +104,14 @@ def test_a_kernel_of_a_step_of_one_row_fits_beside_the_one_before_it():
 
 
 def write_budgets():
+    found_on = {architecture: figures(architecture) for architecture in ARCHITECTURES}
     with BUDGETS.open("w", newline="") as file:
         file.write(f"# nvcc {compiler()}\n")
         writer = csv.writer(file, lineterminator="\n")
         columns = ["registers", "threads", "shared", "blocks"]
         writer.writerow(["kernel", "architecture", *columns])
-        for architecture in ARCHITECTURES:
-            for kernel, found in sorted(figures(architecture).items()):
+        for architecture, kernels in found_on.items():
+            for kernel, found in sorted(kernels.items()):
                 writer.writerow([kernel, architecture, *(found[column] for column in columns)])
 
 

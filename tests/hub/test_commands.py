@@ -181,6 +181,7 @@ def test_list_says_names_sizes_families_and_what_cannot_be_served(cache, hub):
     assert re.match(r"acme/head +main +2\.3 MiB +llama +no: it has no tokenizer\.json: a draft head", lines[2])
     assert re.match(r"acme/odd +[0-9a-f]{12} +\S+ KiB +odd +no: config\.json: key 'model_type' is \"odd\"", lines[3])
     assert re.match(r"acme/stories +main +10\.7 MiB +llama +yes$", lines[4])
+    assert cache.quire("list", "--names").stdout.split() == ["acme/half", "acme/head", "acme/odd", "acme/stories"]
     rows = {row["name"]: row for row in json.loads(cache.quire("list", "--json").stdout)}
     assert rows[NAME] == {"name": NAME, "revisions": ["main"], "commit": cache.ref(NAME), "bytes": sum(map(len, STORIES.values())), "family": "llama",
                           "can_be_served": True, "why_not": "", "path": str(cache.folder(NAME) / "snapshots" / cache.ref(NAME))}

@@ -130,7 +130,7 @@ LARGER = {
     "core/text": 13,
     "gpu/device": 17,
     "gpu/kernels": 25,
-    "tools/bench": 17,
+    "tools/bench": 16,
     "tools/gpu_measure": 16,
 }
 

@@ -16,7 +16,7 @@ def thread_primitives(path, text):
         "core/observe/",
         "core/base/log.",
         "core/base/log_writer.",
-        "core/cpu/parallel_for",
+        "core/cpu/team/parallel_for",
         "core/engine/engine_thread",
         "gpu/runtime/host_ring",
         "gpu/runtime/host_threads",
@@ -34,8 +34,8 @@ def thread_primitives(path, text):
 
 
 def bare_statuses(path, text):
-    """HTTP statuses that are answered with stand in one table: api/wire/errors.cc. hub/ reads those of other servers."""
-    if path == "api/wire/errors.cc" or path.startswith("hub/"):
+    """HTTP statuses that are answered with stand in one table: api/wire/errors.cc. hub/ and app/http/ read those of servers."""
+    if path == "api/wire/errors.cc" or path.startswith(("hub/", "app/http/")):
         return []
     return hits(
         r"\b\w*(status|result|http_code)\w*\s*(=|==|!=|\(|\{|,)\s*[2-5]\d\d\b(?!\s*\*)"

@@ -2,7 +2,8 @@
 
     python tests/real_model/gguf_perplexity.py --text FILE [--windows 32]
 
-SmolLM2-135M-Instruct as the GGUF file of a package has it, brought into each type by llama.cpp's quantiser. In windows of 512 tokens
+SmolLM2-135M-Instruct as the GGUF file of a package has it, brought into each type by llama.cpp's quantiser, or by
+requantised.py. In windows of 512 tokens
 the later half is predicted, as llama-perplexity does it; K and V are in f32 for quire, in f16, its own choice, for llama.cpp.
 """
 
@@ -21,12 +22,20 @@ sys.path[:0] = [str(ROOT / "tests" / "support")]
 
 import llama_cpp  # noqa: E402
 import numpy as np  # noqa: E402
+import requantised  # noqa: E402
 import smollm2  # noqa: E402
 from tokenizers import Tokenizer  # noqa: E402
 
-KINDS = ["F32", "Q8_0", "Q6_K", "Q5_K_M", "Q5_1", "Q5_0", "Q4_K_M", "Q4_1", "Q4_0", "IQ4_NL", "IQ4_XS", "Q3_K_M", "Q2_K"]
+KINDS = ["F32", "Q8_0", "Q6_K", "Q5_K_M", "Q5_1", "Q5_0", "Q4_K_M", "Q4_1", "Q4_0", "IQ4_NL", "IQ4_XS", "MXFP4", "NVFP4", "Q3_K_M", "Q2_K"]
 WINDOW = 512
 BUILD = pathlib.Path(os.environ.get("QUIRE_BUILD_DIR", ROOT / "build" / "release"))
+
+
+def file_of(kind):
+    if kind in requantised.KINDS:
+        plain = llama_cpp.quantised("F32")
+        return requantised.requantised(plain, kind, plain.with_name(f"in-{kind}.gguf"))
+    return smollm2.gguf_file() if kind == "Q4_1" else llama_cpp.quantised(kind)
 
 
 def ours(file, tokens, activations):
@@ -40,7 +49,8 @@ def ours(file, tokens, activations):
 def theirs(file, text, windows, threads):
     command = [llama_cpp.built() / "llama-perplexity", "-m", file, "-f", text, "-c", WINDOW, "-b", WINDOW, "--chunks", windows, "-t", threads]
     done = subprocess.run([str(word) for word in command], check=True, capture_output=True, text=True)
-    return float(re.search(r"Final estimate: PPL = ([\d.]+)", done.stdout + done.stderr)[1])
+    found = re.search(r"Final estimate: PPL = ([\d.]+)", done.stdout + done.stderr)
+    return float(found[1]) if found else math.nan
 
 
 def main():
@@ -56,7 +66,7 @@ def main():
     with tempfile.NamedTemporaryFile(suffix=".bin") as tokens:
         np.asarray(ids, dtype=np.int32).tofile(tokens.name)
         for kind in args.kinds:
-            file = smollm2.gguf_file() if kind == "Q4_1" else llama_cpp.quantised(kind)
+            file = file_of(kind)
             plain, _ = ours(file, tokens.name, "f32")
             in_integers, packed = ours(file, tokens.name, "int8")
             other = theirs(file, args.text, args.windows, os.cpu_count())

@@ -9,6 +9,7 @@ torch = pytest.importorskip("torch", reason="the weights are read by torch")
 
 import llama_cpp  # noqa: E402
 import smollm2  # noqa: E402
+from test_inspect import agree_within_three  # noqa: E402
 from test_smollm2 import CONVERSATIONS, ask, essence, served  # noqa: E402
 
 # The others want llama.cpp to be built first.
@@ -63,3 +64,8 @@ def test_times_int8_log_probabilities_are_near_and_other_tokens_near_ties(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_times_int8_the_model_adds_two_and_three(kind):
     assert "5" in answers(kind)["english-sum"][2]["message"]["content"]
+
+
+@pytest.mark.full
+def test_the_speed_that_inspect_expects_is_within_a_factor_of_three_of_a_measured_run():
+    agree_within_three(smollm2.gguf_file())

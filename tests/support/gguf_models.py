@@ -13,6 +13,13 @@ OF_A_LAYER = {"input_layernorm": "attn_norm", "self_attn.q_proj": "attn_q", "sel
               "mlp.down_proj": "ffn_down"}
 KINDS = gguf.GGMLQuantizationType
 
+# That quire runs from their own bits.
+BLOCK_TYPES = ["Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL", "IQ4_XS", "MXFP4", "NVFP4"]
+# Where a block has its scales, as halves: small ones, so that weights are of the usual size.
+HALVES = {"Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2], "Q8_0": [0], "Q2_K": [80, 82], "Q3_K": [108], "Q4_K": [0, 2], "Q5_K": [0, 2],
+          "Q6_K": [208], "IQ4_NL": [0], "IQ4_XS": [0]}
+SIZES = {"Q2_K": 2e-3, "Q3_K": 5e-4, "Q4_K": 1e-4, "Q5_K": 5e-5, "Q6_K": 2e-5, "IQ4_XS": 2e-5, "IQ4_NL": 1e-3, "Q8_0": 5e-4}
+
 
 def weights():
     """{name: f32} of the safetensors."""
@@ -85,3 +92,41 @@ def write(path, kind=KINDS.BF16, architecture="llama", parts=0, listed=None, **c
         writer.add_tensor(name, raw, raw_dtype=None if stored_as in (KINDS.F32, KINDS.F16) else stored_as)
     writer.write_header_to_file(), writer.write_kv_data_to_file(), writer.write_tensors_to_file(), writer.close()
     return path
+
+
+def drawn_blocks(name, shape, seed):
+    elements, size = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[name]]
+    draw = np.random.default_rng(seed)
+    blocks = draw.integers(0, 256, (*shape[:-1], shape[-1] // elements, size), dtype=np.uint8)
+    for offset in HALVES.get(name, []):
+        halves = (draw.uniform(0.5, 1.0, blocks.shape[:-1]) * SIZES.get(name, 5e-3)).astype(np.float16)
+        blocks[..., offset:offset + 2] = halves.view(np.uint8).reshape(*halves.shape, 2)
+    if name == "MXFP4":
+        blocks[..., 0] = 118 + blocks[..., 0] % 3
+    if name == "NVFP4":
+        blocks[..., :4] = 6 + blocks[..., :4] % 8
+    return blocks.reshape(*shape[:-1], -1)
+
+
+def drawn_tensors(name):
+    """[(original name, raw array, kind, factor)]: matrices of random blocks of that type where rows are whole blocks, and the model's own numbers
+    in f32. The factor of an NVFP4 matrix is a tensor of its own: a power of two, so that it
+    may come before or after a product."""
+    kind = KINDS[name]
+    out = []
+    for seed, (original, values) in enumerate(weights().items()):
+        is_drawn = values.ndim == 2 and values.shape[-1] % gguf.GGML_QUANT_SIZES[kind][0] == 0  # 704 is no whole K block
+        factor = np.float32(2.0 ** (seed % 3 - 1)) if is_drawn and name == "NVFP4" else np.float32(1)
+        out.append((original, drawn_blocks(name, values.shape, seed) if is_drawn else values, kind if is_drawn else KINDS.F32, factor))
+    return out
+
+
+def write_drawn(path, name):
+    """A model whose matrices are random blocks."""
+    listed = []
+    for original, raw, kind, factor in drawn_tensors(name):
+        listed.append((gguf_name(original), raw, kind))
+        if factor != 1:
+            stem = gguf_name(original).removesuffix("weight")
+            listed += [(stem + "scale", np.array([factor]), KINDS.F32), (stem + "input_scale", np.array([3], np.float32), KINDS.F32)]
+    return write(path, listed=listed)

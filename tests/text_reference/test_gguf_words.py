@@ -31,13 +31,18 @@ DEEPSEEK_3 = [split(r"\p{N}{1,3}"), split("[一-龥぀-ゟ゠-ヿ]+"), split(DEE
 TEKKEN = O200K.replace("(?i:'s|'t|'re|'ve|'m|'ll|'d)?", "").replace(r"\p{N}{1,3}", r"\p{N}")
 WORDS = {
     **{name: steps for name, steps in PRE_TOKENIZERS.items()},
-    **{name: [byte_level(True)] for name in ("phi-2", "mpt", "olmo", "exaone4")},
-    **{name: [DIGITS, byte_level(True)] for name in ("refact", "command-r", "smollm")},
+    **{name: [byte_level(True)] for name in ("phi-2", "mpt", "olmo", "exaone4", "trillion")},
+    **{name: [DIGITS, byte_level(True)] for name in ("refact", "command-r", "smollm", "mellum2")},
     **{name: [split(LLAMA3), byte_level(False)] for name in ("llama-bpe", "falcon3", "dbrx", "smaug-bpe", "chatglm-bpe", "glm4")},
     **{name: [split(QWEN2), byte_level(False)] for name in ("qwen2", "deepseek-r1-qwen", "hunyuan", "stablelm2")},
     **{name: DEEPSEEK_3 for name in ("deepseek-v3", "hunyuan-dense")},
     **{name: [split(O200K), byte_level(False)] for name in ("gpt-4o", "llama4")},
     **{name: BLOOM for name in ("bloom", "poro-chat", "gpt3-finnish")},
+    "viking": [BLOOM[0], split(r"\p{N}"), byte_level(False)],
+    "minicpm5": [split(r"\p{N}{1,3}"), split(LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}+")), byte_level(False)],
+    "ufakzeka": [split(QWEN2.partition(")|")[2]), byte_level(False)],
+    "laguna": [split(r"[^\n]+|[\n]+"), split(QWEN2), byte_level(False)],
+    "default": [split(r"[\p{P}\$\+<=>\^~\|]+"), byte_level(True), {"type": "Digits", "individual_digits": False}, split("[0-9][0-9][0-9]")],
     "tekken": [split(TEKKEN), byte_level(False)],
     "falcon": [{"type": "Punctuation", "behavior": "Contiguous"}, byte_level(True), {"type": "Digits", "individual_digits": False},
                split("[0-9][0-9][0-9]")],
@@ -79,3 +84,35 @@ def test_text_is_cut_as_its_models_were_published(name, lines, model, tmp_path):
     theirs = [encoding.ids for encoding in reference.encode_batch(texts, add_special_tokens=False)]
     for text, own, other in zip(texts, ours, theirs, strict=True):
         assert own == other, text
+
+
+def test_gemma_4_merges_characters_of_a_whole_text_and_falls_back_to_bytes(lines, tmp_path):
+    """As in its tokenizer.json: blanks become ▁ and stay within words, which have merges by rank; BOS comes before a text."""
+    made = [f"<0x{byte:02X}>" for byte in range(256)]
+    special = ["<pad>", "<eos>", "<bos>", "<unk>"]
+    trained = tokenizers.Tokenizer(tokenizers.models.BPE())
+    trained.normalizer = tokenizers.normalizers.Replace(" ", "▁")
+    trainer = tokenizers.trainers.BpeTrainer(vocab_size=2000, show_progress=False, limit_alphabet=80)
+    trained.train_from_iterator([line.replace("\n", " ") for line in lines], trainer)
+    model = json.loads(trained.to_str())["model"]
+    tokens = special + made + sorted(model["vocab"], key=model["vocab"].get)
+    writer = gguf.GGUFWriter(tmp_path / "x.gguf", "gemma4")
+    writer.add_tokenizer_model("gemma4"), writer.add_token_list(tokens), writer.add_token_scores([0.0] * len(tokens))
+    kinds = [gguf.TokenType.CONTROL] * 3 + [gguf.TokenType.UNKNOWN] + [gguf.TokenType.BYTE] * 256
+    writer.add_token_types(kinds + [gguf.TokenType.NORMAL] * (len(tokens) - len(kinds)))
+    writer.add_token_merges([" ".join(merge) for merge in model["merges"]])
+    writer.add_bos_token_id(2), writer.add_unk_token_id(3), writer.add_add_space_prefix(False), writer.add_add_bos_token(True)
+    writer.write_header_to_file(), writer.write_kv_data_to_file(), writer.write_tensors_to_file(), writer.close()
+    text = subprocess.run([TOOL, "--tokenizer", tmp_path / "x.gguf"], capture_output=True, check=True).stdout
+    (tmp_path / "tokenizer.json").write_bytes(text)
+    reference = tokenizers.Tokenizer.from_str(json.dumps({
+        "version": "1.0", "added_tokens": json.loads(text)["added_tokens"], "post_processor": None, "decoder": None,
+        "normalizer": {"type": "Replace", "pattern": {"String": " "}, "content": "▁"},
+        "pre_tokenizer": {"type": "Split", "pattern": {"String": " "}, "behavior": "MergedWithPrevious", "invert": False},
+        "model": {**model, "vocab": {token: place for place, token in enumerate(tokens)}, "unk_token": "<unk>", "fuse_unk": True, "byte_fallback": True}}))
+    rng = random.Random(SEED)
+    texts = [generated_text.text(rng, []) for _ in range(500)] + [rng.choice(lines) for _ in range(100)] + lines[-1:] + ["a  b", " ", "日本"]
+    theirs = [encoding.ids for encoding in reference.encode_batch(texts, add_special_tokens=False)]
+    for one, own, other in zip(texts, ask(tmp_path / "tokenizer.json", [("e", text) for text in texts]), theirs, strict=True):
+        assert own == other, one
+    assert any(4 <= token < 260 for ids in theirs for token in ids), "no byte was needed"

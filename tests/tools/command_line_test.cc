@@ -8,9 +8,12 @@
 namespace quire::tools {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::StartsWith;
 
 CommandLine parse(const std::vector<std::string>& args) {
   Problems problems;
@@ -53,7 +56,7 @@ TEST(CommandLine, ReadsTheModeOfABenchAndItsFlags) {
 
 TEST(BenchCommandLine, RefusesNumbersAndShapesThatAreNone) {
   EXPECT_THAT(problems_of({"--runs", "0"}), ElementsAre(HasSubstr("--runs '0'")));
-  EXPECT_THAT(problems_of({"--random-shape", "7b"}), ElementsAre(HasSubstr("expected 135m, 0.6b or 1b")));
+  EXPECT_THAT(problems_of({"--random-shape", "7b"}), ElementsAre(HasSubstr("expected 135m, 0.6b, 1b or 1.2b-a0.4b")));
 }
 
 TEST(BenchCommandLine, TheWordBehindAFlagsValueIsTheModel) {
@@ -66,9 +69,11 @@ TEST(BenchCommandLine, TheWordBehindAFlagsValueIsTheModel) {
 
 TEST(BenchCommandLine, NamesTheNearestFlagOrTheCommandThatHasIt) {
   EXPECT_THAT(problems_of({"--thread", "2"}), ElementsAre("unknown flag --thread: did you mean --threads?"));
-  EXPECT_THAT(problems_of({"--port", "80"}), ElementsAre("unknown flag --port: it belongs to serve, not to bench"));
-  EXPECT_THAT(problems_of({"--max-model-len=8"}),
-              ElementsAre("unknown flag --max-model-len=8: it belongs to serve, generate, inspect, not to bench"));
+  for (const std::string flag : {"--port", "--max-model-len"}) {
+    EXPECT_THAT(problems_of({flag + "=8"}),
+                ElementsAre(AllOf(StartsWith("unknown flag " + flag + "=8: it belongs to serve, "),
+                                  EndsWith(", not to bench"))));
+  }
 }
 
 TEST(BenchCommandLine, EveryFieldOfBenchIsInTheHelpAndNoOther) {

@@ -28,7 +28,7 @@ def test_errors_are_reported_as_by_every_command():
     result = run(BUILD / "quire", "bench", *flags, env={"QUIRE_BLOCK_SIZE": "17"})
     assert result.returncode == 2 and result.stdout == ""
     for part in ("quire: 4 problems", "--runs '0'", "unknown flag --thread: did you mean --threads?",
-                 "unknown flag --port: it belongs to serve, not to bench", "--block-size 17: expected a multiple of 16"):  # fmt: skip
+                 "unknown flag --port: it belongs to serve, doctor, not to bench", "--block-size 17: expected a multiple of 16"):  # fmt: skip
         assert part in result.stderr
 
 

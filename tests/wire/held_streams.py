@@ -44,38 +44,44 @@ class Stream:
 
 
 class Holder:
-    def __init__(self, port, count, rate_per_s):
-        self.port, self.count, self.rate_per_s = port, count, rate_per_s
+    def __init__(self, port, count, rate_per_s, orders_from=sys.stdin):
+        self.port, self.count, self.rate_per_s, self.orders_from = port, count, rate_per_s, orders_from
         self.selector = selectors.DefaultSelector()
+        self.selector.register(orders_from, selectors.EVENT_READ)
         self.streams, self.faults = {}, collections.Counter()
         self.num_begun = self.num_events = 0
         self.orders = b""
 
     def run(self):
-        self.selector.register(sys.stdin.buffer, selectors.EVENT_READ)
         begun_s = time.monotonic()
         while True:
             due = min(self.count, int((time.monotonic() - begun_s) * self.rate_per_s))
             while self.num_begun < due:
                 self.begin()
-            for key, _ in self.selector.select(0.002 if due < self.count else None):
-                if key.data is None:
-                    if not self.obey():
-                        return
-                else:
-                    self.read(key.data)
+            if not self.step(0.002 if due < self.count else None):
+                return
+
+    def step(self, timeout_s):
+        """Reads what has come. False: no more orders will."""
+        ready = [key.data for key, _ in self.selector.select(timeout_s)]
+        for stream in filter(None, ready):
+            self.read(stream)
+        return None not in ready or self.obey()  # after the streams: an order closes some of them
+
+    def add(self, raw):
+        raw.setblocking(False)
+        self.streams[raw] = stream = Stream(raw)
+        self.selector.register(raw, selectors.EVENT_READ, stream)
 
     def begin(self):
         self.num_begun += 1
         try:
             raw = socket.create_connection(("127.0.0.1", self.port), timeout=120)
             raw.sendall(request(self.num_begun - 1))
-            raw.setblocking(False)
         except OSError as error:
             self.faults[type(error).__name__] += 1
             return
-        self.streams[raw] = stream = Stream(raw)
-        self.selector.register(raw, selectors.EVENT_READ, stream)
+        self.add(raw)
 
     def read(self, stream):
         try:
@@ -102,7 +108,7 @@ class Holder:
         stream.raw.close()
 
     def obey(self):
-        piece = os.read(sys.stdin.fileno(), 4096)
+        piece = os.read(self.orders_from.fileno(), 4096)
         self.orders += piece
         *lines, self.orders = self.orders.split(b"\n")
         for line in lines:

@@ -60,9 +60,20 @@ def heard_by_node(server):
     return _run(["node", program], server, cwd=PLACE)
 
 
-def _run(command, server, **options):
+def heard_by_generated_client(server, folder):
+    """What clients/ask_generated.py heard, run with a client that is made of the server's OpenAPI document in `folder`."""
+    python = python_with(PROGRAMS / "generated.txt")
+    (folder / "openapi.json").write_text(server.get("/openapi.json").text)
+    (folder / "settings.yml").write_text("post_hooks: []\n")  # no formatter has to be there
+    made = subprocess.run([python, "-m", "openapi_python_client", "generate", "--path", "openapi.json", "--config", "settings.yml", "--meta", "none",
+                           "--output-path", "quire_client", "--fail-on-warning"], cwd=folder, capture_output=True, text=True, timeout=600)  # fmt: skip
+    assert made.returncode == 0, made.stdout[-6000:] + made.stderr[-6000:]
+    return _run([python, PROGRAMS / "ask_generated.py"], server, cwd=PROGRAMS, more={"PYTHONPATH": str(folder)})
+
+
+def _run(command, server, more=None, **options):
     settings = {name: value for name, value in os.environ.items() if not re.match(r"(?i)openai|langchain|langsmith|litellm|.*_proxy$", name)}
     done = subprocess.run([str(part) for part in command], input=json.dumps({"url": server.url, **QUESTION}), capture_output=True, text=True,
-                          timeout=600, env=settings | QUIET, **options)
+                          timeout=600, env=settings | QUIET | (more or {}), **options)
     assert done.returncode == 0, done.stderr[-6000:]
     return json.loads(done.stdout.splitlines()[-1])

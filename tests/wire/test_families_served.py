@@ -19,7 +19,7 @@ transformers = pytest.importorskip("transformers", reason="the checkpoints are w
 TESTS = pathlib.Path(__file__).resolve().parents[1]
 sys.path += [str(TESTS / folder) for folder in ("digest", "golden", "support")]
 import answers_digest as digest  # noqa: E402
-from family_checkpoints import CONFIGURATIONS, write_checkpoint  # noqa: E402
+from family_checkpoints import CONFIGURATIONS, has_experts, write_checkpoint  # noqa: E402
 from tiny_model import byte_tokenizer  # noqa: E402
 
 # The same in all workers of a run; QUIRE_FAMILIES_SEED repeats one.
@@ -75,6 +75,8 @@ def configurations(name, config):
         types, mode = digest.typed(quantize, cache), f"weights {quantize}, cache {cache}"
         yield one(mode, *types, mode=mode)
         yield one(f"{mode}, in pieces", *types, "--max-num-batched-tokens", "33", "--max-num-seqs", "8", "--threads", "1", mode=mode)
+    if has_experts(CONFIGURATIONS[name]):
+        return  # refused: test_experts_are_refused_on_a_gpu
     simulated = {"mode": "simulated", "jobs": digest.SIMULATED_JOBS, "streams": 4, "simulated": True}
     yield one("simulated", **simulated)
     yield one("simulated, in pieces", "--block-size", "32", "--prefix-caching", "off", **{**simulated, "streams": 1})
@@ -83,14 +85,17 @@ def configurations(name, config):
 
 def test_answers_are_the_same_however_they_are_computed(family, tmp_path, monkeypatch):
     places = {"{model}": tmp_path / "model", "{memory}": memory_for(tmp_path / "model", tokens=448)}
-    reports, jobs = {}, {}
-    config = text_config(tmp_path / "model")
-    for one in configurations(family, config):
-        program = conftest.BINARY.with_name("quire-simulated" if one.simulated else "quire")
-        monkeypatch.setattr(conftest, "BINARY", program)
-        reports[one.name] = digest.run(one, conftest, places)
-        jobs[one.name] = one.jobs
-    assert not digest.unlike(reports, jobs)
+    wrong, _ = digest.unlike_answers(configurations(family, text_config(tmp_path / "model")), conftest, places, monkeypatch)
+    assert not wrong
+
+
+def test_experts_are_refused_on_a_gpu(tmp_path):
+    write_checkpoint(tmp_path / "model", CONFIGURATIONS["mixtral"])
+    (tmp_path / "model" / "tokenizer.json").write_text(json.dumps(byte_tokenizer(320)))
+    done = subprocess.run([conftest.BINARY.with_name("quire-simulated"), "serve", "--device", "simulated", "--model", tmp_path / "model",
+                           "--port", "0"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert "layers have 5 experts; mixtures of experts run on the CPU alone" in done.stderr
 
 
 def text_config(model):

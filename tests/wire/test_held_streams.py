@@ -1,13 +1,16 @@
 """Many streams held open, each with little to say: none has an error, memory stays small, probes are answered, and who leaves takes
 its blocks along within a step. Times are printed, not asserted: the machine may be busy with something else."""
 
+import contextlib
+import os
 import re
+import socket
 import time
 
 import checkpoints
 import pytest
 from driver.probes import Probes
-from held_streams import HeldStreams, files_short_of
+from held_streams import Holder, HeldStreams, files_short_of
 
 MiB = 1 << 20
 ROWS, PACE = 40, "20ms"  # 2,000 events a second in all
@@ -119,3 +122,23 @@ def watch(server, clients, count):
         ordered = sorted(seen["seconds"])
         print(f"{url}: {len(ordered)} answers, ms: p50 {ordered[len(ordered) // 2] * 1e3:.1f},",
               f"p99 {ordered[len(ordered) * 99 // 100] * 1e3:.1f}, max {ordered[-1] * 1e3:.1f}")
+
+
+def test_the_client_obeys_an_order_that_comes_with_events_of_the_streams_it_closes(capsys):
+    event = b'data: {"choices":[{"text":"a"}]}\n\n'
+    answer = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with contextlib.ExitStack() as stack:
+        orders, to_orders = (stack.enter_context(os.fdopen(fd, mode)) for fd, mode in zip(os.pipe(), ("rb", "wb")))
+        holder = Holder(0, 0, 1, orders)
+        servers = []
+        for _ in range(20):
+            server, client = (stack.enter_context(end) for end in socket.socketpair())
+            holder.add(client)
+            servers.append(server)
+        for order, prefix in ((b"say\n", answer), (b"leave 15\n", b"")):
+            to_orders.write(order)
+            to_orders.flush()
+            for server in servers:
+                server.sendall(prefix + b"%x\r\n%s\r\n" % (len(event), event))
+            assert holder.step(10)
+        assert '"open": 5, "events": 40, "faults": {}' in capsys.readouterr().out

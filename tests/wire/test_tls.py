@@ -3,6 +3,7 @@
 import concurrent.futures
 import http.client
 import json
+import os
 import re
 import signal
 import socket
@@ -20,12 +21,12 @@ JOB = {"prompt": "Once upon a time", "max_tokens": 40, "seed": 7}
 LONG = {"prompt": "Once upon a time", "max_tokens": 500, "ignore_eos": True}
 
 
-def make_pair(folder, name):
-    """A certificate for localhost that signs itself, and its key."""
+def make_pair(folder, name, names="DNS:localhost,IP:127.0.0.1"):
+    """A certificate that signs itself, and its key."""
     certificate, own = folder / f"{name}.crt", folder / f"{name}.key"
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
                     "-keyout", own, "-out", certificate, "-days", "2", "-subj", f"/CN={name}",
-                    "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"], check=True, capture_output=True)
+                    "-addext", f"subjectAltName={names}"], check=True, capture_output=True)
     return certificate, own
 
 
@@ -246,3 +247,48 @@ def test_a_hundred_clients_that_leave_in_mid_stream_free_everything(start_secure
     assert metrics["vllm:kv_cache_usage_perc"] == 0
     assert client_of(secure).post("/v1/completions", json=JOB).status_code == 200
     assert secure.stop() == 0
+
+
+# ---- quire inspect --url over TLS
+
+
+def inspect(url, *args, **env):
+    return subprocess.run([BINARY, "inspect", "--url", url, *map(str, args)], capture_output=True, text=True, timeout=PATIENCE_S, env=os.environ | env)
+
+
+def test_inspect_reads_a_server_under_tls_that_it_may_trust(start_server, tmp_path):
+    pair = make_pair(tmp_path, "own")
+    server = start_server("--tls-cert", pair[0], "--tls-key", pair[1], "--api-key", "sk-right")
+    for host in ("localhost", "127.0.0.1"):
+        shown = inspect(f"https://{host}:{server.port}/v1", "--cacert", pair[0], "--json", QUIRE_API_KEY="sk-right")
+        assert shown.returncode == 0 and json.loads(shown.stdout)["model"] == "stories", shown.stderr
+    by_roots = inspect(f"https://localhost:{server.port}", QUIRE_API_KEY="sk-right", SSL_CERT_FILE=str(pair[0]))
+    assert by_roots.returncode == 0, by_roots.stderr
+
+    stranger = inspect(f"https://localhost:{server.port}")
+    assert stranger.returncode == 2 and "TLS: the server's certificate is not trusted: self-signed certificate" in stranger.stderr
+    assert "--cacert FILE" in stranger.stderr
+    other = make_pair(tmp_path, "other", "DNS:elsewhere.example")
+    elsewhere = start_server("--tls-cert", other[0], "--tls-key", other[1])
+    other_name = inspect(f"https://localhost:{elsewhere.port}", "--cacert", other[0])
+    assert other_name.returncode == 2 and "TLS: the server's certificate is not for the name localhost" in other_name.stderr
+    without = inspect(f"https://localhost:{server.port}", "--cacert", pair[0])
+    assert without.returncode == 2 and "status 401" in without.stderr and "QUIRE_API_KEY" in without.stderr
+    plain = inspect(f"http://127.0.0.1:{server.port}")
+    assert plain.returncode == 2 and "https://" in plain.stderr
+
+
+def test_ps_reads_a_server_under_tls_that_it_may_trust(start_server, tmp_path):
+    pair = make_pair(tmp_path, "own")
+    server = start_server("--tls-cert", pair[0], "--tls-key", pair[1])
+
+    def ps(*args):
+        return subprocess.run([BINARY, "ps", "--url", f"https://localhost:{server.port}/v1", *map(str, args)], capture_output=True, text=True,
+                              timeout=PATIENCE_S)
+
+    trusted = ps("--cacert", pair[0])
+    assert (trusted.returncode, trusted.stdout) == (0, "no requests are running or waiting\n"), trusted.stderr
+    stranger = ps()
+    assert stranger.returncode == 2 and "not trusted" in stranger.stderr and "--cacert FILE" in stranger.stderr
+    missing = ps("--cacert", tmp_path / "none")
+    assert missing.returncode == 2 and "--cacert" in missing.stderr

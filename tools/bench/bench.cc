@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "app/model/machine.h"
+#include "app/model/read_bandwidth.h"
 #include "core/base/check.h"
 #include "core/base/start_error.h"
-#include "tools/bench/read_bandwidth.h"
 #include "tools/common/figures.h"
 #include "tools/scenario/scenario.h"
 
@@ -43,7 +43,7 @@ int bench(const Config& given, const BenchOptions& options) {
 BenchSource bench_source(const Config& config, const BenchOptions& options) {
   if (options.random_shape.empty()) return {nullptr, app::open_model(config.model)};
   auto random = std::make_unique<RandomModel>(options.random_shape);
-  ModelSource source{random->files(), {"random weights, " + options.random_shape}};
+  ModelSource source{random->files(), "random weights, " + options.random_shape};
   return {std::move(random), std::move(source)};
 }
 
@@ -62,7 +62,7 @@ BenchModel bench_model(const Config& config, const BenchOptions& options, std::u
 std::uint64_t weight_bytes_of_step(const LoadedModel& model) { return model.decoder->step_bytes(); }
 
 double MemoryReads::measure() {
-  all_.push_back(measure_read_bandwidth(threads_, kReadBytes, 1).front());
+  all_.push_back(app::measure_read_bandwidth(threads_, kReadBytes, 1).front());
   return all_.back();
 }
 
@@ -71,7 +71,7 @@ MachineFigures MemoryReads::figures() const { return {threads_, percentile(all_,
 MachineFigures measure_machine(const Config& config, std::uint32_t runs, std::uint64_t buffer_bytes) {
   MachineFigures out;
   out.threads = config.threads.value_or(app::usable_cpus());
-  const std::vector<double> reads = measure_read_bandwidth(out.threads, buffer_bytes, runs);
+  const std::vector<double> reads = app::measure_read_bandwidth(out.threads, buffer_bytes, runs);
   out.read_best = percentile(reads, 100);
   out.read_median = median(reads);
   return out;

@@ -44,6 +44,14 @@ constexpr Shape kShapes[] = {
   "max_position_embeddings": 8192, "rope_theta": 500000, "rms_norm_eps": 1e-05, "hidden_act": "silu",
   "attention_bias": false, "mlp_bias": false, "tie_word_embeddings": true, "bos_token_id": 0, "eos_token_id": 0
 })"},
+    {"1.2b-a0.4b", R"({
+  "architectures": ["Qwen3MoeForCausalLM"], "model_type": "qwen3_moe", "torch_dtype": "bfloat16",
+  "hidden_size": 1024, "intermediate_size": 3072, "moe_intermediate_size": 1088, "num_hidden_layers": 20,
+  "num_experts": 16, "num_experts_per_tok": 4, "norm_topk_prob": true,
+  "num_attention_heads": 16, "num_key_value_heads": 4, "head_dim": 64, "vocab_size": 49152,
+  "max_position_embeddings": 8192, "rope_theta": 1000000, "rms_norm_eps": 1e-06, "hidden_act": "silu",
+  "attention_bias": false, "tie_word_embeddings": true, "bos_token_id": 0, "eos_token_id": 0
+})"},
 };
 // clang-format on
 

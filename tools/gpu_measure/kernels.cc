@@ -92,6 +92,34 @@ void add_linear(std::uint32_t n, std::uint32_t k, std::uint32_t rows, Format for
        }});
 }
 
+// Block-quantised weights, times int8 and f32. Times int8, inputs of several slices are added in another order than the
+// CPU's.
+void add_blocks(std::uint32_t n, std::uint32_t k, std::uint32_t rows, std::uint32_t seed, std::vector<Case>& out) {
+  for (const backend::BlockLayout& layout : backend::block_layouts()) {
+    for (const auto activation : {Format::Activation::kInt8, Format::Activation::kF32}) {
+      const Format format = Format::of_blocks(layout.type, activation);
+      if (!cpu::takes(format)) continue;
+      const bool bits = k <= kSliceInputs || activation == Format::Activation::kF32;
+      out.push_back(
+          {fmt::format("linear {} {} x {}, {} rows", name_of(format), n, k, rows), bits, 0x1p-16, [=](Ops& ops) {
+             std::vector<std::byte> blocks(n * backend::stored_bytes(format, k));
+             std::uint32_t state = seed + 4;
+             for (std::byte& byte : blocks) {  // two such bytes are an f16 below 1, wherever it lies
+               state = state * 1664525u + 1013904223u;
+               byte = static_cast<std::byte>(state >> 24 & 0x3b);
+             }
+             const HostMatrix matrix{blocks.data(), Format::of_blocks(layout.type), n, k};
+             const auto weight = ops.pack({&matrix, 1}, {}, format);
+             const auto in = ops.make_buffer(rows, k);
+             const auto product = ops.make_buffer(rows, n);
+             fill(ops, *in, drawn(seed, std::size_t{rows} * k));
+             ops.linear(*in, *weight, rows, *product);
+             return read(ops, *product, rows);
+           }});
+    }
+  }
+}
+
 // A prompt of `positions` rows in steps of `chunk`. The bits equal the CPU's for f32 K and V; for other types the
 // tensor cores get q and the softmax weights rounded to bf16.
 void add_attention(const HeadsOfShape& shape, std::uint32_t positions, std::uint32_t chunk, KvType type,
@@ -144,6 +172,8 @@ std::vector<Case> middle_cases(std::uint32_t seed) {
       add_linear(400, 700, rows, type, seed, out);
       if (rows > 9 && in_tiles(type)) add_linear(17000, 66, rows, type, seed, out);
     }
+    add_blocks(400, 256, rows, seed, out);
+    add_blocks(400, 768, rows, seed, out);
   }
   for (const KvType type : kAllKvTypes) {
     add_attention({4, 2, 64}, 280, 130, type, seed, out);
@@ -162,6 +192,7 @@ std::vector<Case> cases(bool tiny, std::uint32_t seed) {
       if (type == Format::kF16) continue;
       add_linear(tiny ? 24 : 1000, tiny ? 40 : 4096, rows, type, seed, out);
     }
+    add_blocks(tiny ? 24 : 1000, tiny ? 256 : 4096, rows, seed, out);
   }
   for (const KvType type : kAllKvTypes) {
     if (tiny) {

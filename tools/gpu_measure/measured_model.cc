@@ -33,7 +33,8 @@ MeasuredModel::MeasuredModel(const Setup& setup, std::uint32_t max_rows, std::ui
   ops_ = std::make_unique<MeasuredOps>(std::move(plain), *device_);
   const HollowModel hollow(shape_);
   const auto files = hollow.files();
-  decoder_ = std::make_unique<model::Decoder>(*ops_, model::load_config(*files), *files, max_positions, setup.quantize);
+  decoder_ = std::make_unique<model::Decoder>(*ops_, model::load_config(*files), *files, max_positions,
+                                              model::LoadOptions{.quantize = setup.quantize});
 }
 
 std::unique_ptr<model::DecoderRunner> MeasuredModel::runner(std::uint32_t sequences, std::uint32_t length) {

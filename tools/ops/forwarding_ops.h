@@ -56,6 +56,10 @@ class ForwardingOps : public backend::Ops {
     return inner_->make_buffer(max_rows, width);
   }
   std::unique_ptr<backend::KvCache> make_kv(const backend::KvShape& shape) override { return inner_->make_kv(shape); }
+  std::unique_ptr<backend::Routes> make_routes(std::uint32_t max_rows, std::uint32_t num_experts,
+                                               std::uint32_t top_k) override {
+    return inner_->make_routes(max_rows, num_experts, top_k);
+  }
 
   std::uint32_t depth() const override { return inner_->depth(); }
   void begin(const backend::Batch& batch) override {
@@ -128,6 +132,23 @@ class ForwardingOps : public backend::Ops {
   void cut(const backend::Buffer& x, std::uint32_t rows, std::uint32_t column, backend::Buffer& out) override {
     around(Op::kOther, [&] { inner_->cut(x, rows, column, out); });
   }
+  void route(backend::Buffer& logits, const backend::RouteRule& rule, const backend::RouteVectors& vectors,
+             std::uint32_t rows, backend::Routes& routes) override {
+    around(Op::kOther, [&] { inner_->route(logits, rule, vectors, rows, routes); });
+  }
+  void gather_by_expert(const backend::Buffer& x, const backend::Routes& routes, std::uint32_t rows,
+                        backend::Buffer& out) override {
+    around(Op::kOther, [&] { inner_->gather_by_expert(x, routes, rows, out); });
+  }
+  void linear_by_expert(const backend::Buffer& x, backend::ExpertWeights weights, const backend::Routes& routes,
+                        std::uint32_t rows, backend::Buffer& out, const backend::ThenActivate* then) override {
+    around(then != nullptr ? Op::kGateUp : Op::kAdd,
+           [&] { inner_->linear_by_expert(x, weights, routes, rows, out, then); });
+  }
+  void combine_experts(const backend::Buffer& y, const backend::Routes& routes, const backend::SharedExpert& shared,
+                       std::uint32_t rows, backend::Buffer& out) override {
+    around(Op::kOther, [&] { inner_->combine_experts(y, routes, shared, rows, out); });
+  }
   void gather_logits_rows(const backend::Buffer& x, backend::Buffer& out) override {
     around(Op::kRows, [&] { inner_->gather_logits_rows(x, out); });
   }
@@ -139,6 +160,10 @@ class ForwardingOps : public backend::Ops {
   void read(const backend::Buffer& buffer, std::uint32_t first_row, std::uint32_t num_rows,
             std::span<float> out) override {
     inner_->read(buffer, first_row, num_rows, out);
+  }
+  void read_routes(const backend::Routes& routes, std::uint32_t rows, std::span<std::uint32_t> experts,
+                   std::span<float> weights) override {
+    inner_->read_routes(routes, rows, experts, weights);
   }
   void write(std::span<const float> rows, backend::Buffer& buffer) override { inner_->write(rows, buffer); }
 

@@ -11,26 +11,7 @@
 namespace quire::backend {
 namespace {
 
-constexpr std::array<std::int8_t, 16> kIq4 = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
-constexpr std::array<std::int8_t, 16> kE2M1Doubled = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
-
 using enum BlockScales;
-constexpr BlockLayout kLayouts[] = {
-    {BlockType::kQ4_0, "Q4_0", 32, 18, 4, 32, kF16, false, 8},
-    {BlockType::kQ4_1, "Q4_1", 32, 20, 4, 32, kF16, true, 0},
-    {BlockType::kQ5_0, "Q5_0", 32, 22, 5, 32, kF16, false, 16},
-    {BlockType::kQ5_1, "Q5_1", 32, 24, 5, 32, kF16, true, 0},
-    {BlockType::kQ8_0, "Q8_0", 32, 34, 8, 32, kF16, false, 128},
-    {BlockType::kQ2_K, "Q2_K", 256, 84, 2, 16, kIntegers, true, 0},
-    {BlockType::kQ3_K, "Q3_K", 256, 110, 3, 16, kIntegers, false, 4},
-    {BlockType::kQ4_K, "Q4_K", 256, 144, 4, 32, kIntegers, true, 0},
-    {BlockType::kQ5_K, "Q5_K", 256, 176, 5, 32, kIntegers, true, 0},
-    {BlockType::kQ6_K, "Q6_K", 256, 210, 6, 16, kIntegers, false, 32},
-    {BlockType::kIQ4_NL, "IQ4_NL", 32, 18, 4, 32, kF16, false, 0, kIq4},
-    {BlockType::kIQ4_XS, "IQ4_XS", 256, 136, 4, 32, kIntegers, false, 0, kIq4},
-    {BlockType::kMXFP4, "MXFP4", 32, 17, 4, 32, kBF16, false, 0, kE2M1Doubled},
-    {BlockType::kNVFP4, "NVFP4", 64, 36, 4, 16, kF16, false, 0, kE2M1Doubled},
-};
 
 // The bytes of one block.
 class Block {
@@ -172,17 +153,9 @@ std::uint32_t code(BlockType type, const Block& block, std::uint32_t i) {
 
 }  // namespace
 
-std::span<const BlockLayout> block_layouts() { return kLayouts; }
-
-const BlockLayout& layout_of(BlockType type) {
-  const BlockLayout& layout = kLayouts[static_cast<std::size_t>(type)];
-  CHECK(layout.type == type);
-  return layout;
-}
-
 std::optional<BlockType> block_type_named(std::string_view name) {
-  const auto* found = std::ranges::find(kLayouts, name, &BlockLayout::name);
-  return found == std::end(kLayouts) ? std::nullopt : std::optional(found->type);
+  const auto* found = std::ranges::find(kBlockLayouts, name, &BlockLayout::name);
+  return found == std::end(kBlockLayouts) ? std::nullopt : std::optional(found->type);
 }
 
 float CodedBlocks::scale(const BlockLayout& layout, std::uint32_t group) const {

@@ -31,7 +31,7 @@ enum class BlockType : std::uint8_t {
   kIQ4_NL,
   kIQ4_XS,
   kMXFP4,
-  kNVFP4,  // without the factor that such a tensor has besides
+  kNVFP4,  // without the factor that such a matrix has besides (has_own_factor())
 };
 
 // Storage of s and m.
@@ -58,8 +58,38 @@ struct BlockLayout {
   }
 };
 
-std::span<const BlockLayout> block_layouts();
-const BlockLayout& layout_of(BlockType type);
+// A code's bits lie in two planes on every device: these lowest ones, and the others, if there are any.
+constexpr std::uint32_t low_plane_bits(std::uint32_t bits) { return bits == 8 ? 8 : bits >= 4 ? 4 : 2; }
+
+inline constexpr std::array<std::int8_t, 16> kIq4Values = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                                           1,    13,   25,  38,  53,  69,  89,  113};
+inline constexpr std::array<std::int8_t, 16> kE2M1Doubled = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+
+inline constexpr BlockLayout kBlockLayouts[] = {
+    {BlockType::kQ4_0, "Q4_0", 32, 18, 4, 32, BlockScales::kF16, false, 8},
+    {BlockType::kQ4_1, "Q4_1", 32, 20, 4, 32, BlockScales::kF16, true, 0},
+    {BlockType::kQ5_0, "Q5_0", 32, 22, 5, 32, BlockScales::kF16, false, 16},
+    {BlockType::kQ5_1, "Q5_1", 32, 24, 5, 32, BlockScales::kF16, true, 0},
+    {BlockType::kQ8_0, "Q8_0", 32, 34, 8, 32, BlockScales::kF16, false, 128},
+    {BlockType::kQ2_K, "Q2_K", 256, 84, 2, 16, BlockScales::kIntegers, true, 0},
+    {BlockType::kQ3_K, "Q3_K", 256, 110, 3, 16, BlockScales::kIntegers, false, 4},
+    {BlockType::kQ4_K, "Q4_K", 256, 144, 4, 32, BlockScales::kIntegers, true, 0},
+    {BlockType::kQ5_K, "Q5_K", 256, 176, 5, 32, BlockScales::kIntegers, true, 0},
+    {BlockType::kQ6_K, "Q6_K", 256, 210, 6, 16, BlockScales::kIntegers, false, 32},
+    {BlockType::kIQ4_NL, "IQ4_NL", 32, 18, 4, 32, BlockScales::kF16, false, 0, kIq4Values},
+    {BlockType::kIQ4_XS, "IQ4_XS", 256, 136, 4, 32, BlockScales::kIntegers, false, 0, kIq4Values},
+    {BlockType::kMXFP4, "MXFP4", 32, 17, 4, 32, BlockScales::kBF16, false, 0, kE2M1Doubled},
+    {BlockType::kNVFP4, "NVFP4", 64, 36, 4, 16, BlockScales::kF16, false, 0, kE2M1Doubled},
+};
+
+constexpr std::span<const BlockLayout> block_layouts() { return kBlockLayouts; }
+constexpr const BlockLayout& layout_of(BlockType type) { return kBlockLayouts[static_cast<std::size_t>(type)]; }
+static_assert([] {
+  for (const BlockLayout& layout : kBlockLayouts) {
+    if (layout_of(layout.type).type != layout.type) return false;
+  }
+  return true;
+}());
 std::optional<BlockType> block_type_named(std::string_view name);
 
 // Codes and scales of at most 256 numbers of a row.

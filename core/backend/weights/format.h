@@ -23,7 +23,7 @@ struct Format {
     kF16,
     kInt,     // two's complement, of `bits` bits
     kE4M3,    // fn: without infinities
-    kBlocks,  // of `blocks`, with scales of their own; the other fields but `activation` say nothing
+    kBlocks,  // of `blocks`, with scales of their own; the other fields but `activation` and `scale` say nothing
   };
   enum class Scale : std::uint8_t { kNone, kF32, kBF16 };
   enum class ScalePlace : std::uint8_t {
@@ -48,6 +48,7 @@ struct Format {
     format.element = Element::kBlocks;
     format.activation = activation;
     format.blocks = type;
+    if (type == BlockType::kNVFP4) format.scale = Scale::kF32;  // of an output: the matrix's factor
     return format;
   }
   constexpr bool is_blocks() const { return element == Element::kBlocks; }
@@ -95,6 +96,8 @@ inline constexpr std::span kQuantizedFormats = std::span(kNamedFormats).subspan<
 constexpr bool has_output_scales(Format format) {
   return format.scale != Format::Scale::kNone && format.group == 0 && format.scale_place == Format::ScalePlace::kBehind;
 }
+// True for blocks whose matrix has a factor besides, which a product is multiplied by: one of the scales of outputs.
+constexpr bool has_own_factor(Format format) { return format.is_blocks() && has_output_scales(format); }
 // Bytes of an element of 8 bits or more.
 constexpr std::size_t bytes_of(Format format) { return format.bits / 8; }
 // Bytes of `count` inputs of an output as a checkpoint stores them: a plain format, or whole blocks.

@@ -29,7 +29,7 @@ struct Plane {
 
 // One or two; a plane of 0 bits is not there.
 std::array<Plane, 2> planes_of(std::uint32_t bits) {
-  const std::uint32_t low = bits == 8 ? 8 : bits >= 4 ? 4 : 2;
+  const std::uint32_t low = backend::low_plane_bits(bits);
   return {Plane{low, 0, 0}, Plane{bits - low, low, low}};
 }
 
@@ -120,8 +120,6 @@ static_assert(static_cast<int>(PanelScales::kF16) == static_cast<int>(BlockScale
 static_assert(static_cast<int>(PanelScales::kBF16) == static_cast<int>(BlockScales::kBF16));
 static_assert(static_cast<int>(PanelScales::kIntegers) == static_cast<int>(BlockScales::kIntegers));
 
-bool has_block_panels(BlockType type) { return type != BlockType::kNVFP4; }
-
 const BlockPanel& block_panel(BlockType type) {
   static const std::vector<BlockPanel> kPanels = [] {
     std::vector<BlockPanel> panels;
@@ -134,9 +132,8 @@ const BlockPanel& block_panel(BlockType type) {
 Gemm block_gemm(BlockType type, bool in_integers) {
   const BlockLayout& layout = backend::layout_of(type);
   constexpr std::array kPlaces = {kGemmBlocks2, kGemmBlocks3, kGemmBlocks4, kGemmBlocks5, kGemmBlocks6};
-  const Gemm place = !layout.values.empty() ? kGemmBlocksOfTable
-                     : layout.bits == 8     ? kGemmBlocks8
-                                            : kPlaces[layout.bits - 2];
+  const Gemm of_table = layout.group == 16 ? kGemmBlocksOfTable16 : kGemmBlocksOfTable;
+  const Gemm place = !layout.values.empty() ? of_table : layout.bits == 8 ? kGemmBlocks8 : kPlaces[layout.bits - 2];
   return in_integers ? static_cast<Gemm>(place + kGemmBlocks2A8 - kGemmBlocks2) : place;
 }
 

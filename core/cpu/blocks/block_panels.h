@@ -20,8 +20,6 @@
 
 namespace quire::cpu {
 
-// Types with such panels. Others are widened.
-bool has_block_panels(backend::BlockType type);
 // A type as its kernels see it; and the kernels of a type.
 const BlockPanel& block_panel(backend::BlockType type);
 Gemm block_gemm(backend::BlockType type, bool in_integers);

@@ -139,6 +139,7 @@ enum Gemm : std::uint8_t {
   kGemmBlocks6,
   kGemmBlocks8,
   kGemmBlocksOfTable,
+  kGemmBlocksOfTable16,  // in groups of 16
   kGemmBlocks2A8,
   kGemmBlocks3A8,
   kGemmBlocks4A8,
@@ -146,6 +147,7 @@ enum Gemm : std::uint8_t {
   kGemmBlocks6A8,
   kGemmBlocks8A8,
   kGemmBlocksOfTableA8,
+  kGemmBlocksOfTable16A8,
   kNumGemms,
 };
 
@@ -185,6 +187,8 @@ struct Kernels {
   void (*activate[5])(const float* gate, const float* up, std::size_t n, float* out);
   // The sixth activation: `numbers` are p, n, b and e.
   void (*xielu)(const float* x, const float* numbers, std::size_t n, float* out);
+  // Gates and ups with limits: StepOps::linear_by_expert(). `numbers` are alpha and the limit.
+  void (*clamped)(const float* gate, const float* up, const float* numbers, std::size_t n, float* out);
   // x[i] = fma(y[i], scale, x[i]).
   void (*add)(float* x, const float* y, float scale, std::size_t n);
   // x[i] = x[i] * y[i].

@@ -17,13 +17,14 @@ Kernels make_table() {
   table.name = "avx512vnni";
   table.gemm[kGemmW8A8] = gemm<PanelW8A8>;
   table.gemm[kGemmW4A8] = gemm<PanelW4A8>;
-  table.gemm[kGemmBlocks2A8] = gemm<PanelBlocks<2, false, true>>;
-  table.gemm[kGemmBlocks3A8] = gemm<PanelBlocks<3, false, true>>;
-  table.gemm[kGemmBlocks4A8] = gemm<PanelBlocks<4, false, true>>;
-  table.gemm[kGemmBlocks5A8] = gemm<PanelBlocks<5, false, true>>;
-  table.gemm[kGemmBlocks6A8] = gemm<PanelBlocks<6, false, true>>;
-  table.gemm[kGemmBlocks8A8] = gemm<PanelBlocks<8, false, true>>;
-  table.gemm[kGemmBlocksOfTableA8] = gemm<PanelBlocks<4, true, true>>;
+  table.gemm[kGemmBlocks2A8] = gemm<PanelBlocks<2, 0, true>>;
+  table.gemm[kGemmBlocks3A8] = gemm<PanelBlocks<3, 0, true>>;
+  table.gemm[kGemmBlocks4A8] = gemm<PanelBlocks<4, 0, true>>;
+  table.gemm[kGemmBlocks5A8] = gemm<PanelBlocks<5, 0, true>>;
+  table.gemm[kGemmBlocks6A8] = gemm<PanelBlocks<6, 0, true>>;
+  table.gemm[kGemmBlocks8A8] = gemm<PanelBlocks<8, 0, true>>;
+  table.gemm[kGemmBlocksOfTableA8] = gemm<PanelBlocks<4, 32, true>>;
+  table.gemm[kGemmBlocksOfTable16A8] = gemm<PanelBlocks<4, 16, true>>;
   table.quantize_row = quantize_row;  // with the start values of this instruction
   table.quantize_runs = quantize_runs;
   return table;

@@ -54,5 +54,22 @@ ModelSpec read_gpt_bigcode(const JsonFields& fields);
 ModelSpec read_bloom(const JsonFields& fields);
 ModelSpec read_mpt(const JsonFields& fields);
 ModelSpec read_opt(const JsonFields& fields);
+ModelSpec read_mixtral(const JsonFields& fields);
+ModelSpec read_gpt_oss(const JsonFields& fields);
+ModelSpec read_hunyuan_moe(const JsonFields& fields);
+ModelSpec read_exaone_moe(const JsonFields& fields);
+ModelSpec read_hy_v3(const JsonFields& fields);
+ModelSpec read_qwen3_vl_moe(const JsonFields& fields);
+ModelSpec read_minimax_m2(const JsonFields& fields);
+ModelSpec read_qwen2_moe(const JsonFields& fields);
+ModelSpec read_qwen3_moe(const JsonFields& fields);
+ModelSpec read_olmoe(const JsonFields& fields);
+ModelSpec read_granitemoe(const JsonFields& fields);
+ModelSpec read_granitemoeshared(const JsonFields& fields);
+ModelSpec read_phimoe(const JsonFields& fields);
+ModelSpec read_ernie4_5_moe(const JsonFields& fields);
+ModelSpec read_glm4_moe(const JsonFields& fields);
+ModelSpec read_dots1(const JsonFields& fields);
+ModelSpec read_solar_open(const JsonFields& fields);
 
 }  // namespace quire::model

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/model/arch/families.h"
-#include "core/model/arch/reading.h"
+#include "core/model/arch/mixture.h"
 
 namespace quire::model {
 namespace {
@@ -103,9 +103,24 @@ void refuse_others(const JsonFields& fields) {
   if (fields.optional_string("use_bidirectional_attention").value_or("") == "all") {
     fields.mismatch("use_bidirectional_attention", "expected null or vision: rows attend to earlier positions only");
   }
-  if (read_flag(fields, "enable_moe_block", false)) {
-    fields.mismatch("enable_moe_block", "expected false: a mixture of experts is not supported");
-  }
+}
+
+// Experts beside the MLP, each with norms of their own.
+void set_experts_beside(const JsonFields& fields, ModelSpec& spec) {
+  if (!read_flag(fields, "enable_moe_block", false)) return;
+  MixtureSpec mixture = read_mixture(fields, spec, {});
+  mixture.rule.normed = true;
+  mixture.router_norm = mixture.expert_scales = mixture.own_norms = true;
+  for (LayerSpec& layer : spec.layers) layer.experts = mixture;
+  ExpertNames& names = spec.names.experts;
+  names.router = "router.proj";
+  names.gate = "experts.{}.gate_proj";
+  names.up = "experts.{}.up_proj";
+  names.down = "experts.{}.down_proj";
+  names.all_gate_up = "experts.gate_up_proj";
+  names.all_down = "experts.down_proj";
+  names.layout = ExpertNames::Layout::kTogether;
+  name_shared_expert("mlp", spec);
 }
 
 // x below which a share p of a normal distribution lies.
@@ -216,6 +231,7 @@ ModelSpec read_gemma4(const JsonFields& fields) {
   set_heads_by_layer(fields, read_flag(fields, "attention_k_eq_v", false), spec);
   share_kv(fields, /*absent=*/0, spec);
   set_per_layer_embeddings(fields, spec.vocab, spec);
+  set_experts_beside(fields, spec);
   spec.embedding_scale = std::sqrt(static_cast<float>(spec.hidden));
   spec.names.mlp_norm = "pre_feedforward_layernorm";
   spec.logit_softcap = static_cast<float>(fields.optional_number("final_logit_softcapping", 0.0, 1e6).value_or(0.0));

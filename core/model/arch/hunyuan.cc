@@ -1,6 +1,7 @@
-// Hunyuan dense (0.5B to 7B, Hunyuan-MT): Llama with norms of the heads of q and k after rope.
+// Hunyuan (0.5B to 7B, Hunyuan-MT): Llama with norms of the heads of q and k after rope. Hunyuan-A13B: with experts,
+// and a shared one of the same width.
 #include "core/model/arch/families.h"
-#include "core/model/arch/reading.h"
+#include "core/model/arch/mixture.h"
 #include "core/model/rope/rope_math.h"
 
 namespace quire::model {
@@ -20,11 +21,9 @@ void apply_alpha(const JsonFields& fields, ModelSpec& spec) {
   rope.factor = 1.0;
 }
 
-}  // namespace
-
-ModelSpec read_hunyuan(const JsonFields& fields) {
+ModelSpec read_normed_late(const JsonFields& fields, std::string_view model_type) {
   ModelSpec spec =
-      read_model(fields, {.model_type = "hunyuan_v1_dense", .positions = 2048, .kv_heads_of_heads = true, .eps = 1e-5});
+      read_model(fields, {.model_type = model_type, .positions = 2048, .kv_heads_of_heads = true, .eps = 1e-5});
   set_rope(fields, {}, spec);
   apply_alpha(fields, spec);
   const bool biased = read_flag(fields, "attention_bias", false);
@@ -35,6 +34,20 @@ ModelSpec read_hunyuan(const JsonFields& fields) {
   }
   spec.names.q_norm = "self_attn.query_layernorm";
   spec.names.k_norm = "self_attn.key_layernorm";
+  return spec;
+}
+
+}  // namespace
+
+ModelSpec read_hunyuan(const JsonFields& fields) { return read_normed_late(fields, "hunyuan_v1_dense"); }
+
+ModelSpec read_hunyuan_moe(const JsonFields& fields) {
+  ModelSpec spec = read_normed_late(fields, "hunyuan_v1_moe");
+  MixtureSpec mixture = read_mixture(fields, spec, {.num_experts = 1, .top_k = 1, .width_key = "intermediate_size"});
+  mixture.rule.normed = true;
+  set_experts(mixture, mixture.expert.width, std::vector<bool>(spec.layers.size(), true), spec);
+  name_shared_expert("mlp.shared_mlp", spec);
+  spec.names.experts.router = "mlp.gate.wg";
   return spec;
 }
 

@@ -22,11 +22,12 @@ std::uint32_t uint(const JsonFields& fields, std::string_view key, std::uint64_t
 }
 
 // Refuses keys that change the arithmetic in a way that the decoder does not implement.
-void refuse_quantized(const JsonFields& fields) {
+void refuse_quantized(const JsonFields& fields, const FamilyDefaults& defaults) {
   for (const char* key : {"quantization_config", "compression_config", "quantization"}) {  // the last is MLX's
     if (!fields.has(key)) continue;
     const auto made = fields.optional_object(key);
     const std::string method = made ? made->optional_string("quant_method").value_or("") : "";
+    if (method == "mxfp4" && defaults.takes_mxfp4) continue;
     const bool is_4 = made && made->optional_bool("load_in_4bit").value_or(false);  // bitsandbytes
     const bool is_8 = made && made->optional_bool("load_in_8bit").value_or(false);
     const std::uint64_t bits = is_4 ? 4 : is_8 ? 8 : made ? made->optional_uint("bits", 0, 64).value_or(0) : 0;
@@ -115,7 +116,7 @@ void check_rope(const JsonFields& fields, const RopeConfig& rope, std::uint32_t 
 }  // namespace
 
 ModelSpec read_model(const JsonFields& fields, const FamilyDefaults& defaults) {
-  refuse_quantized(fields);
+  refuse_quantized(fields, defaults);
   ModelSpec spec;
   spec.model_type = defaults.model_type;
   spec.hidden = spec.embedding = uint(fields, defaults.keys.hidden, kMaxWidth);

@@ -46,6 +46,7 @@ struct FamilyDefaults {
   bool norm_bias = false;
   std::string_view activation_key = "hidden_act";
   std::string_view activation = "silu";
+  bool takes_mxfp4 = false;   // matrices may be quantised so by quantization_config
   bool gelu_by_tanh = false;  // "gelu" means gelu_pytorch_tanh
 
   void set_layer_norms(std::string_view key_of_eps, bool biases = true) {

@@ -55,6 +55,23 @@ constexpr std::array kArchitectures = {
     Architecture{"bloom", "BloomForCausalLM", read_bloom},
     Architecture{"mpt", "MptForCausalLM", read_mpt, "MPTForCausalLM"},
     Architecture{"opt", "OPTForCausalLM", read_opt},
+    Architecture{"mixtral", "MixtralForCausalLM", read_mixtral},
+    Architecture{"qwen2_moe", "Qwen2MoeForCausalLM", read_qwen2_moe},
+    Architecture{"qwen3_moe", "Qwen3MoeForCausalLM", read_qwen3_moe},
+    Architecture{"olmoe", "OlmoeForCausalLM", read_olmoe},
+    Architecture{"granitemoe", "GraniteMoeForCausalLM", read_granitemoe},
+    Architecture{"granitemoeshared", "GraniteMoeSharedForCausalLM", read_granitemoeshared},
+    Architecture{"phimoe", "PhimoeForCausalLM", read_phimoe, "PhiMoEForCausalLM"},
+    Architecture{"ernie4_5_moe", "Ernie4_5_MoeForCausalLM", read_ernie4_5_moe},
+    Architecture{"glm4_moe", "Glm4MoeForCausalLM", read_glm4_moe},
+    Architecture{"dots1", "Dots1ForCausalLM", read_dots1},
+    Architecture{"solar_open", "SolarOpenForCausalLM", read_solar_open},
+    Architecture{"gpt_oss", "GptOssForCausalLM", read_gpt_oss},
+    Architecture{"hunyuan_v1_moe", "HunYuanMoEV1ForCausalLM", read_hunyuan_moe},
+    Architecture{"exaone_moe", "ExaoneMoeForCausalLM", read_exaone_moe},
+    Architecture{"hy_v3", "HYV3ForCausalLM", read_hy_v3},
+    Architecture{"qwen3_vl_moe_text", "Qwen3VLMoeTextModel", read_qwen3_vl_moe},
+    Architecture{"minimax_m2", "MiniMaxM2ForCausalLM", read_minimax_m2},
 };
 
 constexpr std::array kWrappers = {
@@ -70,6 +87,7 @@ constexpr std::array kWrappers = {
     Wrapper{"qwen2_5_vl", "Qwen2_5_VLForConditionalGeneration", /*tied=*/false, /*caps_logits=*/true,
             "qwen2_5_vl_text"},
     Wrapper{"qwen3_vl", "Qwen3VLForConditionalGeneration", /*tied=*/false},
+    Wrapper{"qwen3_vl_moe", "Qwen3VLMoeForConditionalGeneration", /*tied=*/false},
     Wrapper{"smolvlm", "SmolVLMForConditionalGeneration", /*tied=*/false},
 };
 

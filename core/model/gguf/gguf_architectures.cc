@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -63,6 +64,78 @@ void describe_gemma3(const GgufSource& source, json::object& config) {
   copy_number(source, "final_logit_softcapping", config, "final_logit_softcapping");
   config["rope_local_base_freq"] = source.number("rope.freq_base_swa").value_or(1e4);
   if (!source.number("rope.freq_base")) config["rope_theta"] = 1e6;
+}
+
+// Rows of the table of embeddings per layer; the sizes that Gemma 3n and 4 share.
+void describe_per_layer(const GgufSource& source, json::object& config) {
+  describe_windows(source, config);
+  copy_number(source, "final_logit_softcapping", config, "final_logit_softcapping");
+  if (!config.contains("final_logit_softcapping")) config["final_logit_softcapping"] = nullptr;
+  config["num_kv_shared_layers"] = source.uint("attention.shared_kv_layers").value_or(0);
+  config["hidden_size_per_layer_input"] = source.uint("embedding_length_per_layer_input").value_or(0);
+  const GgufTensor* table = source.find("per_layer_token_embd.weight");
+  if (table != nullptr && !table->shape.empty()) config["vocab_size_per_layer_input"] = table->shape.front();
+}
+
+// A share of a normal distribution from how many deviations lie above it.
+double normal_share(double deviations) { return std::erfc(-deviations / std::sqrt(2.0)) / 2; }
+
+void describe_gemma3n(const GgufSource& source, json::object& config) {
+  describe_per_layer(source, config);
+  config["intermediate_size"] = json::value_from(source.by_layer("feed_forward_length"));
+  config["rope_local_base_freq"] = source.number("rope.freq_base_swa").value_or(1e4);
+  config["altup_num_inputs"] = source.require_uint("altup.num_inputs");
+  config["altup_active_idx"] = source.uint("altup.active_idx").value_or(0);
+  config["altup_correct_scale"] = source.has_tensor("blk.0.altup_correct_scale.weight");
+  const GgufTensor& laurel = source.require("blk.0.laurel_l.weight");
+  config["laurel_rank"] = laurel.shape.empty() ? 0 : laurel.shape.front();
+  json::array shares;
+  for (const float deviations :
+       source.file().numbers(source.key("activation_sparsity_scale")).value_or(std::vector<float>())) {
+    shares.emplace_back(normal_share(deviations));
+  }
+  if (shares.empty()) shares.resize(source.layers(), 0.0);
+  config["activation_sparsity_pattern"] = shares;
+}
+
+// Heads of full layers, whose frequencies have divisors: those of dimensions that do not turn are huge.
+void describe_gemma4(const GgufSource& source, json::object& config) {
+  describe_per_layer(source, config);
+  const std::vector<bool> slides =
+      source.flags("attention.sliding_window_pattern").value_or(std::vector<bool>(source.layers(), false));
+  const std::vector<std::uint64_t> kv_heads = source.by_layer("attention.head_count_kv");
+  const std::uint64_t full_dim = source.require_uint("attention.key_length");
+  json::object heads;
+  bool v_is_k = false;
+  const std::uint64_t own_kv =
+      source.layers() - std::min(source.layers(), config.at("num_kv_shared_layers").as_uint64());
+  for (std::uint64_t layer = 0; layer < std::min<std::uint64_t>(source.layers(), slides.size()); ++layer) {
+    if (slides[layer]) continue;
+    json::object own{{"head_dim", full_dim}};
+    if (!kv_heads.empty()) own["num_key_value_heads"] = kv_heads[layer];
+    heads[std::to_string(layer)] = own;
+    v_is_k = v_is_k || (layer < own_kv && !source.has_tensor(fmt::format("blk.{}.attn_v.weight", layer)));
+  }
+  config["per_layer_config"] = heads;
+  config["attention_k_eq_v"] = v_is_k;
+  config["head_dim"] = source.uint("attention.key_length_swa").value_or(full_dim);
+  const std::vector<std::uint64_t> widths = source.by_layer("feed_forward_length");
+  config["use_double_wide_mlp"] = !widths.empty() && widths.back() == 2 * widths.front();
+
+  json::object full{{"rope_type", "proportional"}, {"partial_rotary_factor", 1.0}};
+  if (const GgufTensor* divisors = source.find("rope_freqs.weight")) {
+    constexpr float kNotTurned = 1e20f;
+    const std::vector<float> numbers = source.numbers(*divisors);
+    const auto turned = std::ranges::count_if(numbers, [](float divisor) { return divisor < kNotTurned; });
+    full["partial_rotary_factor"] =
+        static_cast<double>(turned) / static_cast<double>(std::max<std::size_t>(numbers.size(), 1));
+  }
+  full["rope_theta"] = source.number("rope.freq_base").value_or(1e6);
+  const json::object sliding{{"rope_type", "default"},
+                             {"rope_theta", source.number("rope.freq_base_swa").value_or(1e4)}};
+  config.erase("rope_theta");
+  config.erase("partial_rotary_factor");
+  config["rope_parameters"] = {{"full_attention", full}, {"sliding_attention", sliding}};
 }
 
 void describe_phi3(const GgufSource& source, json::object& config) {
@@ -217,6 +290,30 @@ void describe_internlm2(const GgufSource& source, json::object& config) {
 
 void rename_seed_oss(const GgufSource&, TensorNames& names) { names.mlp_norm = "post_attention_norm"; }
 
+void rename_gemma4(const GgufSource&, TensorNames& names) {
+  names.per_layer_embedding = "per_layer_token_embd";
+  names.per_layer_projection = "per_layer_model_proj";
+  names.per_layer_projection_norm = "per_layer_proj_norm";
+  names.per_layer_gate = "inp_gate";
+  names.per_layer_out = "proj";
+  names.per_layer_norm = "post_norm";
+  names.scale = "layer_output_scale.weight";
+}
+
+void rename_gemma3n(const GgufSource& source, TensorNames& names) {
+  rename_gemma4(source, names);
+  names.stream_in = "altup_proj";
+  names.stream_out = "altup_unembd_proj";
+  names.router = "altup_router";
+  names.router_norm = "altup_router_norm";
+  names.prediction = "altup_predict_coef";
+  names.correction = "altup_correct_coef";
+  names.correction_scale = "altup_correct_scale.weight";
+  names.laurel_left = "laurel_l";
+  names.laurel_right = "laurel_r";
+  names.laurel_norm = "laurel_post_norm";
+}
+
 void rename_falcon(const GgufSource& source, TensorNames& names) {
   if (!source.has_tensor("blk.0.attn_norm_2.weight")) return;
   names.input_norm = "attn_norm_2";
@@ -226,11 +323,24 @@ void rename_falcon(const GgufSource& source, TensorNames& names) {
 constexpr GgufArchitecture kArchitectures[] = {
     {.name = "llama", .model_type = "llama", .in_pairs = true, .describe = describe_llama},
     {.name = "qwen2", .model_type = "qwen2"},
+    {.name = "qwen2vl", .model_type = "qwen2"},
     {.name = "qwen3", .model_type = "qwen3", .describe = describe_qwen3},
+    {.name = "qwen3vl", .model_type = "qwen3", .describe = describe_qwen3},
     {.name = "mistral3", .model_type = "mistral", .in_pairs = true, .describe = describe_mistral3},
     {.name = "gemma", .model_type = "gemma", .adds_one = true},
     {.name = "gemma2", .model_type = "gemma2", .adds_one = true, .describe = describe_gemma2},
     {.name = "gemma3", .model_type = "gemma3_text", .adds_one = true, .describe = describe_gemma3},
+    {.name = "gemma3n",
+     .model_type = "gemma3n_text",
+     .layers_differ = true,
+     .describe = describe_gemma3n,
+     .rename = rename_gemma3n},
+    {.name = "gemma4",
+     .model_type = "gemma4_text",
+     .layers_differ = true,
+     .reads_rope_freqs = true,
+     .describe = describe_gemma4,
+     .rename = rename_gemma4},
     {.name = "phi2", .model_type = "phi", .layer_norms = true, .describe = describe_phi2},
     {.name = "phi3", .model_type = "phi3", .describe = describe_phi3},
     {.name = "granite", .model_type = "granite", .in_pairs = true, .describe = describe_granite},

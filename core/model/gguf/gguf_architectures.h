@@ -18,6 +18,8 @@ struct GgufArchitecture {
   bool in_pairs = false;        // the rows of q and k that turn together are neighbours
   bool adds_one = false;        // a norm's scale is stored as 1 + w
   bool layer_norms = false;
+  bool layers_differ = false;     // in numbers that most architectures have one of
+  bool reads_rope_freqs = false;  // describe() reads that tensor
   // Adds to a config with the sizes and RoPE what only this architecture has. May be null.
   void (*describe)(const GgufSource& source, boost::json::object& config) = nullptr;
   // Tensors that this architecture calls otherwise than most. May be null.

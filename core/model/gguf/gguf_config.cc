@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <boost/json.hpp>
 #include <cmath>
+#include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -40,38 +42,60 @@ void describe_rope(const GgufSource& source, json::object& config) {
   config["rope_scaling"] = scaling;
 }
 
+// Texts of tokens that end an answer, and of tokens between files, which no answer has: llama.cpp knows them by these.
+constexpr std::string_view kEndTexts[] = {"<|eot_id|>",
+                                          "<|im_end|>",
+                                          "<|end|>",
+                                          "<|return|>",
+                                          "<|call|>",
+                                          "<|flush|>",
+                                          "<|calls|>",
+                                          "<end_of_turn>",
+                                          "<turn|>",
+                                          "<|tool_response>",
+                                          "<eos>",
+                                          "<|endoftext|>",
+                                          "<|eom_id|>",
+                                          "</s>",
+                                          "<EOT>",
+                                          "_<EOT>",
+                                          "[EOT]",
+                                          "<|end_of_text|>",
+                                          "<end_of_utterance>",
+                                          "<｜end▁of▁sentence｜>",
+                                          "[EOS]",
+                                          "[e~[",
+                                          "<|END_OF_TURN_TOKEN|>",
+                                          "<|fim_pad|>",
+                                          "<fim-pad>",
+                                          "<fim_pad>",
+                                          "<|fim_repo|>",
+                                          "<|repo_name|>",
+                                          "<fim-repo>",
+                                          "<reponame>",
+                                          "<|file_sep|>"};
+
 // Tokens that end an answer: those of the metadata, and those that llama.cpp knows by their text.
 json::array end_tokens(const GgufSource& source) {
-  constexpr std::string_view kTexts[] = {"<|eot_id|>",
-                                         "<|im_end|>",
-                                         "<|end|>",
-                                         "<|return|>",
-                                         "<|call|>",
-                                         "<end_of_turn>",
-                                         "<turn|>",
-                                         "<|endoftext|>",
-                                         "<|eom_id|>",
-                                         "</s>",
-                                         "<EOT>",
-                                         "<|end_of_text|>",
-                                         "<｜end▁of▁sentence｜>",
-                                         "[EOS]",
-                                         "<|END_OF_TURN_TOKEN|>"};
-  json::array out;
-  const auto add = [&](std::uint64_t id) {
-    if (std::ranges::find(out, json::value(id)) == out.end()) out.emplace_back(id);
-  };
-  for (const char* key :
-       {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"}) {
-    if (const auto id = source.file().uint(key)) add(*id);
+  std::set<std::uint64_t> ends;
+  for (const char* name : {"eos", "eot", "eom", "fim_pad", "fim_rep", "fim_sep"}) {
+    if (const auto id = source.file().uint(fmt::format("tokenizer.ggml.{}_token_id", name))) ends.insert(*id);
   }
   const auto tokens = source.file().texts("tokenizer.ggml.tokens");
   const auto types = source.file().integers("tokenizer.ggml.token_type");
+  std::map<std::string_view, std::uint64_t> known;  // by text
   for (std::size_t id = 0; tokens && types && id < std::min(tokens->size(), types->size()); ++id) {
     constexpr std::int64_t kControl = 3;
-    if ((*types)[id] == kControl && std::ranges::find(kTexts, (*tokens)[id]) != std::end(kTexts)) add(id);
+    constexpr std::int64_t kUserDefined = 4;
+    const bool is_special = (*types)[id] == kControl || (*types)[id] == kUserDefined;
+    if (is_special && std::ranges::find(kEndTexts, (*tokens)[id]) != std::end(kEndTexts)) known[(*tokens)[id]] = id;
   }
-  return out;
+  // gpt-oss and Solar end a message with <|end|>, and the answer goes on; to Gemma 4 </s> is a token like others.
+  const auto has = [&](std::string_view text) { return known.contains(text); };
+  if ((has("<|return|>") && has("<|call|>")) || (has("<|calls|>") && has("<|flush|>"))) known.erase("<|end|>");
+  if (has("<|tool_response>")) known.erase("</s>");
+  for (const auto& [text, id] : known) ends.insert(id);
+  return json::value_from(ends).as_array();
 }
 
 // The frequency of each pair of dimensions has a divisor of its own.
@@ -97,6 +121,17 @@ void divide_frequencies(const GgufSource& source, ModelSpec& spec) {
   }
 }
 
+// The first layer's, which is that of all unless the architecture's layers differ.
+std::uint64_t number_of_all_layers(const GgufSource& source, const GgufArchitecture& architecture,
+                                   std::string_view name) {
+  const std::vector<std::uint64_t> numbers = source.by_layer(name);
+  if (numbers.empty()) source.file().refuse_key(source.key(name), "is missing");
+  if (!architecture.layers_differ && std::ranges::count(numbers, numbers.front()) != std::ssize(numbers)) {
+    source.file().refuse_key(source.key(name), "differs from layer to layer");
+  }
+  return numbers.front();
+}
+
 }  // namespace
 
 std::string gguf_config_json(const GgufSet& set) {
@@ -110,7 +145,10 @@ std::string gguf_config_json(const GgufSet& set) {
   config["num_hidden_layers"] = source.layers();
   config["num_attention_heads"] = source.heads();
   config["num_key_value_heads"] = source.kv_heads();
-  config["intermediate_size"] = source.require_uint("feed_forward_length");
+  if (source.file().has(source.key("attention.head_count_kv"))) {
+    number_of_all_layers(source, architecture, "attention.head_count_kv");
+  }
+  config["intermediate_size"] = number_of_all_layers(source, architecture, "feed_forward_length");
   config["max_position_embeddings"] = source.require_uint("context_length");
   if (const auto length = source.uint("attention.key_length")) {
     if (source.uint("attention.value_length").value_or(*length) != *length) {
@@ -206,7 +244,7 @@ void fit_to_gguf(const GgufSet& set, ModelSpec& spec) {
   if (architecture.in_pairs) {
     for (LayerSpec& layer : spec.layers) layer.attention.interleaved = true;
   }
-  if (source.has_tensor("rope_freqs.weight")) divide_frequencies(source, spec);
+  if (source.has_tensor("rope_freqs.weight") && !architecture.reads_rope_freqs) divide_frequencies(source, spec);
 }
 
 }  // namespace quire::model

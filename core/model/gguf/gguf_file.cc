@@ -65,7 +65,7 @@ constexpr DataType kDataTypes[] = {
     {34, "TQ1_0", 256, 54, "Q2_K"},
     {35, "TQ2_0", 256, 66, "Q2_K"},
     {39, "MXFP4", 32, 17},
-    {40, "NVFP4", 64, 36, "MXFP4"},  // a factor of the tensor is not applied yet
+    {40, "NVFP4", 64, 36},
     {41, "Q1_0", 128, 18, "Q2_K"},
     {42, "Q2_0", 64, 18, "Q2_K"},
 };

@@ -16,6 +16,7 @@
 #include "core/base/start_error.h"
 #include "core/model/gguf/gguf_config.h"
 #include "core/model/gguf/gguf_set.h"
+#include "core/model/gguf/gguf_source.h"
 #include "core/model/gguf/gguf_tokenizer.h"
 #include "core/model/source/safetensors.h"
 
@@ -28,7 +29,7 @@ std::string base_name(const std::string& path) { return fs::path(path).filename(
 
 class GgufModelFiles final : public ModelFiles {
  public:
-  explicit GgufModelFiles(const std::string& path) : set_(path), numbers_(numbers_in_metadata(set_)) {}
+  explicit GgufModelFiles(const std::string& path) : set_(path), source_(set_), numbers_(numbers_in_metadata(set_)) {}
 
   std::optional<FileBytes> find(std::string_view name) const override {
     if (const MappedFile* mapped = set_.mapped(name)) return mapped->bytes();
@@ -60,7 +61,13 @@ class GgufModelFiles final : public ModelFiles {
         if (const std::string known = explain_gguf_type(tensor.dtype); !known.empty()) {
           throw StartError(fmt::format("{}: tensor '{}' has type {}", file->name(), log_safe(tensor.name), known));
         }
-        out.tensors.push_back({tensor.name, tensor.dtype, tensor.shape, tensor.data, file->name()});
+        if (is_of_nvfp4(tensor.name)) continue;
+        if (is_stacked(tensor)) {
+          add_stacked(tensor, file->name(), out.tensors);
+        } else {
+          out.tensors.push_back(
+              {tensor.name, tensor.dtype, tensor.shape, tensor.data, file->name(), factor_of(tensor)});
+        }
       }
     }
     for (const GgufNumber& number : numbers_) {
@@ -73,9 +80,48 @@ class GgufModelFiles final : public ModelFiles {
   void fit(ModelSpec& spec) const override { fit_to_gguf(set_, spec); }
 
  private:
+  // True for "x.scale" and "x.input_scale" beside an NVFP4 matrix "x.weight": its factor, and one of its input that is
+  // for products in NVFP4.
+  bool is_of_nvfp4(std::string_view name) const {
+    for (const std::string_view ending : {".scale", ".input_scale"}) {
+      if (!name.ends_with(ending)) continue;
+      const GgufTensor* matrix = source_.find(std::string(name.substr(0, name.size() - ending.size())) + ".weight");
+      return matrix != nullptr && matrix->dtype == "NVFP4";
+    }
+    return false;
+  }
+  float factor_of(const GgufTensor& tensor) const {
+    constexpr std::string_view kWeight = ".weight";
+    if (tensor.dtype != "NVFP4" || !tensor.name.ends_with(kWeight)) return 1.0f;
+    const GgufTensor* scale = source_.find(tensor.name.substr(0, tensor.name.size() - kWeight.size()) + ".scale");
+    if (scale == nullptr) return 1.0f;
+    const std::vector<float> numbers = source_.numbers(*scale);
+    if (numbers.size() != 1) source_.refuse_tensor(*scale, fmt::format("has {} numbers; expected 1", numbers.size()));
+    return numbers.front();
+  }
+
+  // Gemma 3n's matrices of its streams, which lie in one tensor: "altup_proj.0.weight" and so on.
+  static bool is_stacked(const GgufTensor& tensor) {
+    return tensor.shape.size() == 3 &&
+           (tensor.name == "altup_proj.weight" || tensor.name == "altup_unembd_proj.weight");
+  }
+  static void add_stacked(const GgufTensor& tensor, const std::string& file, std::vector<Tensor>& out) {
+    const std::string stem = tensor.name.substr(0, tensor.name.size() - std::string_view("weight").size());
+    const std::uint64_t count = tensor.shape.front();
+    const std::size_t bytes = count == 0 ? 0 : tensor.data.size() / count;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      out.push_back({fmt::format("{}{}.weight", stem, i),
+                     tensor.dtype,
+                     {tensor.shape[1], tensor.shape[2]},
+                     tensor.data.subspan(i * bytes, bytes),
+                     file});
+    }
+  }
+
   static FileBytes bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 
   const GgufSet set_;
+  const GgufSource source_;
   const std::vector<GgufNumber> numbers_;
   mutable std::map<std::string, std::string, std::less<>> made_;
 };

@@ -35,6 +35,35 @@ std::uint64_t GgufSource::heads() const {
   return number;
 }
 
+std::uint64_t GgufSource::layers() const {
+  constexpr std::uint64_t kMaxLayers = 1u << 12;
+  const std::uint64_t count = require_uint("block_count");
+  if (count > kMaxLayers) file_.refuse_key(key("block_count"), fmt::format("is {}; at most {}", count, kMaxLayers));
+  return count;
+}
+
+std::uint64_t GgufSource::kv_heads() const {
+  const std::vector<std::uint64_t> numbers = by_layer("attention.head_count_kv");
+  return numbers.empty() ? heads() : numbers.front();
+}
+
+std::vector<std::uint64_t> GgufSource::by_layer(std::string_view name) const {
+  const auto given = file_.integers(key(name));
+  if (!given) return {};
+  const std::uint64_t num_layers = layers();
+  if (given->size() != 1 && given->size() != num_layers) {
+    file_.refuse_key(key(name),
+                     fmt::format("has {} numbers; expected one for each of {} layers", given->size(), num_layers));
+  }
+  std::vector<std::uint64_t> out;
+  for (const std::int64_t number : *given) {
+    if (number < 0) file_.refuse_key(key(name), fmt::format("has {}; expected 0 or more", number));
+    out.push_back(static_cast<std::uint64_t>(number));
+  }
+  if (out.size() == 1) out.resize(num_layers, out.front());
+  return out;
+}
+
 std::uint64_t GgufSource::head_dim() const {
   if (const auto given = uint("attention.key_length")) return *given;
   return require_uint("embedding_length") / heads();

@@ -28,10 +28,12 @@ class GgufSource {
   std::optional<bool> flag(std::string_view name) const { return file_.flag(key(name)); }
   std::optional<std::vector<bool>> flags(std::string_view name) const { return file_.flags(key(name)); }
   std::uint64_t require_uint(std::string_view name) const;
+  // A number for each layer: one for all, or a list. Empty: the file has no such key.
+  std::vector<std::uint64_t> by_layer(std::string_view name) const;
 
-  std::uint64_t layers() const { return require_uint("block_count"); }
-  std::uint64_t heads() const;  // at least 1
-  std::uint64_t kv_heads() const { return uint("attention.head_count_kv").value_or(heads()); }
+  std::uint64_t layers() const;    // at most 4,096
+  std::uint64_t heads() const;     // at least 1
+  std::uint64_t kv_heads() const;  // of the first layer
   std::uint64_t head_dim() const;
 
   bool has_tensor(std::string_view name) const { return find(name) != nullptr; }

@@ -26,18 +26,21 @@ enum TokenType : std::int64_t { kNormal = 1, kUnknown = 2, kControl = 3, kUserDe
 
 constexpr std::string_view kContractions = "(?i:'s|'t|'re|'ve|'m|'ll|'d)";
 constexpr std::string_view kSpace = "▁";
+constexpr std::string_view kWordsOfBloom = " ?[^\\s()|.,!?…。，、।۔،]+";
+constexpr std::string_view kOldFiles = "default";  // of before the key was there
 
 // The words that text is cut into before BPE: regular expressions one after the other, then GPT-2's own or none.
 struct Words {
   std::vector<std::string> patterns{};
   bool gpt2 = false;
-  bool single_digits = false;  // before the patterns
-  bool falcon = false;         // runs of punctuation before GPT-2's words; behind them runs of digits, in threes
+  bool single_digits = false;     // before the patterns
+  bool punctuation = false;       // runs of it, before the patterns
+  bool digits_in_threes = false;  // runs of digits, behind GPT-2's words
 };
 
-// Llama 3's pattern with numbers of at most `digits`, and letters of a class.
+// Llama 3's pattern with numbers of at most `digits` (0: of any number), and letters of a class.
 std::string llama3_words(int digits, std::string_view letters = "\\p{L}", std::string_view others = "\\p{L}") {
-  const std::string number = digits == 1 ? "\\p{N}" : fmt::format("\\p{{N}}{{1,{}}}", digits);
+  const std::string number = digits == 0 ? "\\p{N}+" : digits == 1 ? "\\p{N}" : fmt::format("\\p{{N}}{{1,{}}}", digits);
   return fmt::format("{}|[^\\r\\n\\p{{L}}\\p{{N}}]?{}+|{}| ?[^\\s{}\\p{{N}}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+",
                      kContractions, letters, number, others);
 }
@@ -107,27 +110,32 @@ const std::vector<PreTokenizer>& pre_tokenizers() {
        true,
        true},
       {{"dbrx", "smaug-bpe", "chatglm-bpe"}, {{llama3_words(3)}}},
-      {{"glm4"}, {{llama3_words(3)}}, true},
+      {{"glm4", "glm5"}, {{llama3_words(3)}}, true},
+      {{"minicpm5"}, {{"\\p{N}{1,3}", llama3_words(0)}}, true},
+      {{"ufakzeka"}, {{llama3_words(1).substr(kContractions.size() + 1)}}},
+      {{"laguna"}, {{"[^\n]+|[\n]+", llama3_words(1)}}},
       {{"qwen2", "deepseek-r1-qwen", "hunyuan", "stablelm2", "megrez", "grok-2", "solar-open", "kormo"},
        {{llama3_words(1)}}},
       {{"qwen35"}, {{llama3_words(1, "[\\p{L}\\p{M}]", "\\p{L}\\p{M}")}}},
       {{"gpt-2", "phi-2", "mpt", "olmo", "jais", "roberta-bpe", "exaone4", "mellum", "granite-docling", "modern-bert",
-        "gigachat"},
+        "gigachat", "trillion", "a.x-4.0"},
        {.gpt2 = true}},
-      {{"starcoder", "refact", "command-r", "smollm", "codeshell", "exaone", "minerva-7b"},
+      {{"starcoder", "refact", "command-r", "smollm", "codeshell", "exaone", "minerva-7b", "mellum2"},
        {.gpt2 = true, .single_digits = true}},
-      {{"falcon"}, {.gpt2 = true, .falcon = true}},
-      {{"bloom", "poro-chat", "gpt3-finnish"}, {{" ?[^\\s()|.,!?…。，、।۔،]+"}}},
+      {{"falcon"}, {.gpt2 = true, .punctuation = true, .digits_in_threes = true}},
+      {{kOldFiles}, {.patterns = {"[\\p{P}$+<=>^~|]+"}, .gpt2 = true, .digits_in_threes = true}},
+      {{"bloom", "poro-chat", "gpt3-finnish"}, {{std::string(kWordsOfBloom)}}},
+      {{"viking"}, {{std::string(kWordsOfBloom), "\\p{N}"}}},
       {{"seed-coder"},
        {{std::string(kContractions) +
          "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}\\r\\n]+|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"}}},
-      {{"bailingmoe", "bailingmoe2"},
+      {{"bailingmoe", "bailingmoe2", "llada-moe"},
        {{"(?i:'s|'d|'m|'t|'ll|'ve|'re)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| "
          "?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]|\\s+(?!\\S)|"
          "\\s+"}}},
       {{"tekken"}, {{o200k_words(false, 1, "\\r\\n/")}}, true},
-      {{"gpt-4o", "llama4", "kanana2", "minimax-m2"}, {{o200k_words(true, 3, "\\r\\n/")}}},
-      {{"deepseek-v3", "hunyuan-dense", "joyai-llm"},
+      {{"gpt-4o", "llama4", "kanana2", "minimax-m2", "talkie"}, {{o200k_words(true, 3, "\\r\\n/")}}},
+      {{"deepseek-v3", "hunyuan-dense", "joyai-llm", "hy_v4"},
        {{"\\p{N}{1,3}", "[一-龥぀-ゟ゠-ヿ]+",
          "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| "
          "?[\\p{P}\\p{S}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"}}},
@@ -141,7 +149,13 @@ const std::vector<PreTokenizer>& pre_tokenizers() {
 
 const PreTokenizer& pre_tokenizer_of(const GgufFile& file) {
   constexpr std::string_view kKey = "tokenizer.ggml.pre";
-  const std::string name(file.text(kKey).value_or("default"));
+  const std::string name(file.text(kKey).value_or(kOldFiles));
+  if (name == kOldFiles) {
+    log_warn("old_tokenizer",
+             "{}: key '{}' does not say how text is split, as in files of before 2024-05: answers may be "
+             "poor; take a newer file",
+             file.name(), kKey);
+  }
   for (const PreTokenizer& one : pre_tokenizers()) {
     if (std::ranges::find(one.names, name) != one.names.end()) return one;
   }
@@ -289,10 +303,10 @@ json::object byte_level(bool splits) {
 json::object pre_tokenizer_json(const Words& words) {
   json::array steps;
   if (words.single_digits) steps.push_back({{"type", "Digits"}, {"individual_digits", true}});
-  if (words.falcon) steps.push_back({{"type", "Punctuation"}, {"behavior", "Contiguous"}});
+  if (words.punctuation) steps.push_back({{"type", "Punctuation"}, {"behavior", "Contiguous"}});
   for (const std::string& pattern : words.patterns) steps.push_back(split_by(pattern));
   steps.push_back(byte_level(words.gpt2));
-  if (words.falcon) {
+  if (words.digits_in_threes) {
     steps.push_back({{"type", "Digits"}, {"individual_digits", false}});
     steps.push_back(split_by("[0-9][0-9][0-9]"));
   }
@@ -341,8 +355,9 @@ json::object by_bytes(const GgufFile& file, const Vocabulary& vocabulary) {
             {"merges", merges_of(file)}}}};
 }
 
-json::object by_scores(const GgufFile& file, const Vocabulary& vocabulary) {
-  if (vocabulary.scores.empty()) file.refuse_key("tokenizer.ggml.scores", "is missing");
+// Characters, with bytes for those that are no token. The file has scores, or merges.
+json::object by_characters(const GgufFile& file, const Vocabulary& vocabulary, bool by_scores) {
+  if (by_scores && vocabulary.scores.empty()) file.refuse_key("tokenizer.ggml.scores", "is missing");
   const bool has_prefix = file.flag("tokenizer.ggml.add_space_prefix").value_or(true);
   json::array normalizers;
   if (has_prefix) normalizers.push_back({{"type", "Prepend"}, {"prepend", kSpace}});
@@ -366,7 +381,7 @@ json::object by_scores(const GgufFile& file, const Vocabulary& vocabulary) {
             {"byte_fallback", true},
             {"ignore_merges", false},
             {"vocab", vocabulary_object(vocabulary)},
-            {"merges", merges_by_score(file, vocabulary)}}}};
+            {"merges", by_scores ? merges_by_score(file, vocabulary) : merges_of(file)}}}};
 }
 
 }  // namespace
@@ -376,8 +391,10 @@ std::string gguf_tokenizer_json(const GgufFile& file) {
   const std::string model(file.text(kKey).value_or(""));
   const Vocabulary vocabulary = read_vocabulary(file);
   if (model == "gpt2") return json::serialize(by_bytes(file, vocabulary));
-  if (model == "llama") return json::serialize(by_scores(file, vocabulary));
-  file.refuse_key(kKey, fmt::format("is '{}'; gpt2 and llama are read", log_safe(model)));
+  if (model == "llama" || model == "gemma4") {
+    return json::serialize(by_characters(file, vocabulary, /*by_scores=*/model == "llama"));
+  }
+  file.refuse_key(kKey, fmt::format("is '{}'; gpt2, llama and gemma4 are read", log_safe(model)));
 }
 
 std::string gguf_tokenizer_config_json(const GgufFile& file) {

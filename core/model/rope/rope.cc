@@ -86,6 +86,8 @@ std::vector<float> longrope_frequencies(const RopeConfig& rope, std::uint32_t he
 }
 
 double longrope_attention_factor(const RopeConfig& rope) {
+  const double mscale = rope.is_long ? rope.long_mscale : rope.short_mscale;
+  if (mscale != 0.0) return mscale;
   if (rope.attention_factor) return *rope.attention_factor;
   if (rope.factor <= 1.0) return 1.0;
   return std::sqrt(1.0 + rope_math::log(rope.factor) / rope_math::log(rope.original_positions));

@@ -118,6 +118,8 @@ void read_longrope(const JsonFields& config, const JsonFields& parameters, std::
   const double implied = std::max(1.0, static_cast<double>(max_positions) / rope.original_positions);
   rope.factor = parameters.optional_number("factor", 1.0, kMaxFactor).value_or(implied);
   rope.attention_factor = parameters.optional_number("attention_factor", 1e-6, kMaxFactor);
+  rope.short_mscale = parameters.optional_number("short_mscale", 1e-6, kMaxFactor).value_or(0.0);
+  rope.long_mscale = parameters.optional_number("long_mscale", 1e-6, kMaxFactor).value_or(0.0);
   rope.short_factors = parameters.numbers("short_factor", 1e-6, kMaxFactor);
   rope.long_factors = parameters.numbers("long_factor", 1e-6, kMaxFactor);
   for (const char* key : {"short_factor", "long_factor"}) {
@@ -208,6 +210,8 @@ std::string describe(const RopeConfig& rope) {
   if (rope.kind == RopeKind::kLongRope) {
     text += ",factor=" + shortest(rope.factor) + ",original=" + std::to_string(rope.original_positions);
     if (rope.attention_factor) text += ",attention=" + shortest(*rope.attention_factor);
+    const double mscale = rope.is_long ? rope.long_mscale : rope.short_mscale;
+    if (mscale != 0.0) text += ",mscale=" + shortest(mscale);
     text += rope.is_long ? ",long=" : ",short=";
     for (const double factor : rope.is_long ? rope.long_factors : rope.short_factors) text += shortest(factor) + ":";
     text.pop_back();

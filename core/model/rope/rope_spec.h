@@ -33,9 +33,11 @@ struct RopeConfig {
   bool truncate = true;                    // yarn: the ends of the ramp are rounded outwards to whole dimensions
   std::vector<double> short_factors{};     // longrope: of each pair, for sequences up to original_positions
   std::vector<double> long_factors{};      // longrope: for longer ones
-  bool is_long = false;                    // longrope: long_factors are used, for sequences of every length
-  double rotary_fraction = 1.0;            // of the head's dimensions that turn
-  bool negated = false;                    // heads turn the other way
+  double short_mscale = 0.0;               // longrope: in place of attention_factor, of each table; 0: absent
+  double long_mscale = 0.0;
+  bool is_long = false;          // longrope: long_factors are used, for sequences of every length
+  double rotary_fraction = 1.0;  // of the head's dimensions that turn
+  bool negated = false;          // heads turn the other way
 
   // Dimensions that turn, of a head of so many. kProportional: all, some of them by an angle of 0.
   std::uint32_t rotary_dims(std::uint32_t head_dim) const {

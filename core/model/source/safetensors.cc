@@ -205,6 +205,7 @@ Checkpoint Checkpoint::open_decoder(const ModelFiles& files) {
   if (auto named = files.tensors()) return of(files, *std::move(named));
   Checkpoint checkpoint = open(files);
   checkpoint.rename_decoder();
+  checkpoint.join_scales();
   constexpr std::string_view kPrefix = "model.";
   const auto has_prefix = [&](const auto& named) { return named.first.starts_with(kPrefix); };
   if (std::ranges::any_of(checkpoint.tensors_, has_prefix)) return checkpoint;
@@ -239,6 +240,27 @@ void Checkpoint::rename_decoder() {
     tensors.emplace(std::move(renamed), std::move(tensor));
   }
   tensors_ = std::move(tensors);
+}
+
+// "NAME_blocks" [..., n, 16] and "NAME_scales" [..., n] become NAME [..., 32 n] in MXFP4.
+void Checkpoint::join_scales() {
+  constexpr std::string_view kBlocks = "_blocks";
+  std::vector<Tensor> joined;
+  for (const auto& [name, blocks] : tensors_) {
+    if (!name.ends_with(kBlocks) || blocks.dtype != "U8" || blocks.shape.size() < 2 || blocks.shape.back() != 16)
+      continue;
+    const std::string base = name.substr(0, name.size() - kBlocks.size());
+    const Tensor* scales = find(base + "_scales");
+    std::vector<std::uint64_t> shape(blocks.shape.begin(), blocks.shape.end() - 1);
+    if (scales == nullptr || scales->dtype != "U8" || scales->shape != shape) continue;
+    shape.back() *= 32;
+    joined.push_back({base, "MXFP4", std::move(shape), blocks.data, blocks.file, 1.0f, scales->data});
+  }
+  for (Tensor& tensor : joined) {
+    tensors_.erase(tensor.name + "_blocks");
+    tensors_.erase(tensor.name + "_scales");
+    tensors_.emplace(tensor.name, std::move(tensor));
+  }
 }
 
 // Takes each tensor from the file that weight_map names; a tensor that it does not name, from the first file with one.
@@ -292,7 +314,7 @@ std::uint64_t Checkpoint::num_parameters() const {
 
 std::uint64_t Checkpoint::bytes() const {
   std::uint64_t count = 0;
-  for (const auto& [name, tensor] : tensors_) count += tensor.data.size();
+  for (const auto& [name, tensor] : tensors_) count += tensor.data.size() + tensor.scales.size();
   return count;
 }
 

@@ -30,7 +30,11 @@ struct Tensor {
   std::string dtype;  // as in the header: "BF16"
   std::vector<std::uint64_t> shape;
   FileBytes data;
-  std::string file;  // its name in errors
+  std::string file;     // its name in errors
+  float factor = 1.0f;  // of all numbers: has_own_factor()
+  // Of MXFP4 in safetensors, a scale for each 32 inputs; data then has the codes alone, two inputs side by side in a
+  // byte.
+  FileBytes scales{};
 
   std::uint64_t num_elements() const;             // overflow was checked when the header was read
   std::optional<backend::Format> format() const;  // of F32, BF16 and F16; nullopt for any other dtype
@@ -67,6 +71,7 @@ class Checkpoint {
   using ShardOf = std::map<std::string, std::string>;  // tensor name → file name
   static Checkpoint of(const ModelFiles& files, NamedTensors named);
   void rename_decoder();
+  void join_scales();
   void add_shards(const ModelFiles& files, const std::string& index, const ShardOf& shard_of);
 
   std::map<std::string, Tensor, std::less<>> tensors_;

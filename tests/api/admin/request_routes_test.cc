@@ -35,6 +35,11 @@ class RequestRoutesTest : public ::testing::Test {
     request.authorization = value;
     return request;
   }
+  static http::Request as_alice() {
+    http::Request request;
+    request.caller = std::make_shared<const keys::Caller>(keys::Caller{.name = "alice"});
+    return request;
+  }
   json::value explained(const std::string& id) {
     const http::Response response = explain(services_, id, with_key(kKey));
     EXPECT_EQ(response.status, 200) << response.body;
@@ -163,6 +168,27 @@ TEST_F(RequestRoutesTest, ARequestOfAnApiKeyIsItsHoldersAndTheAdministrators) {
   }
   EXPECT_EQ(cancel(services_, "r1", by("alice", keys::Role::kUser)).status, 200);
   world_.requests.leave(record);
+}
+
+TEST_F(RequestRoutesTest, AnOperatorFindsTheRequestsOfEverybodyWithoutAKey) {
+  auto record = std::make_shared<requests::RequestRecord>();
+  record->id = "r1";
+  record->key = kKey;
+  record->owner = "alice";
+  world_.requests.enter(record);
+  const http::Response explanation = explain_to_operator(services_, "cmpl-r1");
+  EXPECT_EQ(explanation.body, explain(services_, "r1", as_alice()).body) << "the same object";
+  for (const http::Response& none : {explain_to_operator(services_, "r2"), cancel_by_operator(services_, "r2"),
+                                     explain_to_operator(services_, "")}) {
+    EXPECT_EQ(none.status, 404);
+    EXPECT_NE(none.body.find("GET /admin/requests"), std::string::npos) << none.body;
+  }
+  EXPECT_FALSE(record->cancelled.load());
+  EXPECT_EQ(cancel_by_operator(services_, "r1").body, R"({"id":"r1","cancelled":true})");
+  EXPECT_TRUE(record->cancelled.load());
+  world_.requests.leave(record);
+  EXPECT_EQ(cancel_by_operator(services_, "r1").status, 404) << "it has ended";
+  EXPECT_EQ(explain_to_operator(services_, "r1").status, 200);
 }
 
 TEST_F(RequestRoutesTest, CancelsWhatRunsAndNothingElse) {

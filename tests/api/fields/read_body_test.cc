@@ -181,7 +181,7 @@ TEST_F(ReadBodyTest, ARowSaysItsTypeAndItsRange) {
   EXPECT_EQ(range_text(row("priority"), {}), "a 32-bit integer");
   EXPECT_EQ(range_text(row("max_tokens"), {}), "0 and up");
   EXPECT_EQ(range_text(row("user"), {}), "up to 256 bytes");
-  EXPECT_EQ(json_type(row("stop")), "string|array");
+  EXPECT_EQ(json_type(row("stop")), "string|[string]");
   EXPECT_EQ(json_type(row("echo")), "boolean");
   EXPECT_EQ(json_type(row("seed")), "integer");
 }

@@ -165,6 +165,45 @@ TEST_F(RequestBookTest, AStreamThatIsGoneIsNoTroubleAndNoneIsHeldBack) {
   book.leave(mine);
 }
 
+TEST_F(RequestBookTest, ListsWhatRunsOldestFirstAndCountsWhatItLeavesOut) {
+  RequestBook book(4);
+  std::vector<std::shared_ptr<RequestRecord>> entered;
+  for (const int seconds : {3, 1, 2}) {
+    entered.push_back(record("arrived at " + std::to_string(seconds), "key"));
+    entered.back()->arrival = TimePoint{} + std::chrono::seconds(seconds);
+    book.enter(entered.back());
+  }
+  const auto ids = [&book](std::size_t max_records) {
+    std::vector<std::string> out;
+    for (const auto& one : book.running(max_records).records) out.push_back(one->id);
+    return out;
+  };
+  EXPECT_EQ(ids(3), (std::vector<std::string>{"arrived at 1", "arrived at 2", "arrived at 3"}));
+  EXPECT_EQ(book.running(3).left_out, 0u);
+  EXPECT_EQ(book.running(4).left_out, 0u);
+  EXPECT_EQ(ids(2), (std::vector<std::string>{"arrived at 1", "arrived at 2"}));
+  EXPECT_EQ(book.running(2).left_out, 1u);
+  EXPECT_EQ(book.running(0).left_out, 3u);
+  book.leave(entered[1]);
+  EXPECT_EQ(ids(3), (std::vector<std::string>{"arrived at 2", "arrived at 3"}))
+      << "the finished one is kept, not listed";
+  book.withdraw(entered[2]);
+  EXPECT_EQ(ids(3), std::vector<std::string>{"arrived at 3"});
+  book.leave(entered[0]);
+  EXPECT_TRUE(book.running(3).records.empty());
+}
+
+TEST_F(RequestBookTest, ListsRequestsThatArrivedTogether) {
+  RequestBook book(2);
+  const auto one = record("a", "key"), other = record("a", "key");
+  book.enter(one);
+  book.enter(other);
+  EXPECT_EQ(book.running(5).records.size(), 2u);
+  book.leave(one);
+  EXPECT_EQ(book.running(5).records, std::vector<std::shared_ptr<const RequestRecord>>{other});
+  book.leave(other);
+}
+
 TEST_F(RequestBookTest, ServesManyThreads) {
   RequestBook book(16);
   std::vector<std::thread> threads;
@@ -176,6 +215,7 @@ TEST_F(RequestBookTest, ServesManyThreads) {
         book.enter(one);
         EXPECT_TRUE(book.cancel(id, std::to_string(t)));
         book.find(std::to_string((i + 1) % 7), std::to_string((t + 1) % 4));
+        EXPECT_GE(book.running(2).records.size(), 1u);
         book.leave(one);
       }
     });

@@ -42,6 +42,25 @@ TEST_F(TrackedRequestTest, OneThatNeverEnteredLeavesNothing) {
   EXPECT_FALSE(book_.find("r1", "0123456789abcdef"));
 }
 
+TEST_F(TrackedRequestTest, EntersFactsOnTheRequestForTheList) {
+  http::Request asked = request("0123456789abcdef");
+  asked.path = "/v1/completions";
+  asked.arrival = TimePoint{} + std::chrono::seconds(5);
+  asked.body = "a prompt";
+  asked.caller = std::make_shared<const keys::Caller>(keys::Caller{.name = "alice"});
+  TrackedRequest tracked(book_, asked);
+  tracked.enter("r1", {.model = "stories", .stream = true, .prompt_tokens = 7, .num_prompts = 2});
+  const auto record = book_.running(1).records.at(0);
+  EXPECT_EQ(record->id, "r1");
+  EXPECT_EQ(record->owner, "alice");
+  EXPECT_EQ(record->path, "/v1/completions");
+  EXPECT_EQ(record->arrival, asked.arrival);
+  EXPECT_EQ(record->asked.model, "stories");
+  EXPECT_TRUE(record->asked.stream);
+  EXPECT_EQ(record->asked.prompt_tokens, 7u);
+  EXPECT_EQ(record->asked.num_prompts, 2u);
+}
+
 TEST_F(TrackedRequestTest, DrawsAKeyOfItsOwnForWhoBringsNone) {
   std::set<std::string> keys;
   for (int i = 0; i < 100; ++i) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <boost/json.hpp>
+#include <memory>
 #include <set>
 #include <span>
 #include <sstream>
@@ -11,8 +12,10 @@
 #include <vector>
 
 #include "api/fields/field.h"
+#include "api/limits/key_table.h"
 #include "api/routes/router.h"
 #include "api/services/slo_hints.h"
+#include "api/wire/errors.h"
 #include "api/wire/headers.h"
 #include "tests/api/generation/fake_engine.h"
 
@@ -23,14 +26,11 @@ namespace json = boost::json;
 
 class OpenApiTest : public ::testing::Test {
  protected:
+  // The schema of the body of a POST.
   const json::value& schema(const std::string& path) const {
-    return document_.at("paths")
-        .at(path)
-        .at("post")
-        .at("requestBody")
-        .at("content")
-        .at("application/json")
-        .at("schema");
+    const json::value& body = document_.at("paths").at(path).at("post").at("requestBody");
+    const std::string name(body.at("content").at("application/json").at("schema").at("$ref").as_string());
+    return document_.at("components").at("schemas").at(name.substr(std::string("#/components/schemas/").size()));
   }
 
   test::World world_;
@@ -101,7 +101,43 @@ TEST_F(OpenApiTest, RangesAreThoseOfTheParser) {
   EXPECT_EQ(fields.at("temperature").at("minimum"), 0);
   EXPECT_EQ(fields.at("temperature").at("maximum"), 2);
   EXPECT_EQ(fields.at("stream").at("type"), json::parse(R"(["boolean","null"])"));
-  EXPECT_EQ(fields.at("prompt").at("type"), json::parse(R"(["string","array"])")) << "it has to be there";
+  EXPECT_EQ(fields.at("stop").at("type"), json::parse(R"(["string","array","null"])"));
+  EXPECT_EQ(fields.at("stop").at("items"), json::parse(R"({"type":"string"})"));
+  EXPECT_EQ(fields.at("prompt").at("anyOf").as_array().size(), 4u) << "it has to be there, so null is not one";
+}
+
+TEST_F(OpenApiTest, AServerWithKeysNamesTheirSchemesAndThePathsThatNeedNone) {
+  EXPECT_EQ(document_.at("security"), json::parse("[{}]"));
+  EXPECT_FALSE(document_.at("components").as_object().contains("securitySchemes"));
+  const auto operation = [&](const char* path, const char* method) -> const json::object& {
+    return document_.at("paths").at(path).at(method).as_object();
+  };
+  EXPECT_FALSE(operation("/v1/models", "get").at("responses").as_object().contains("401"));
+
+  const concurrent::Latest<keys::KeyTable> keys{
+      std::make_shared<const keys::KeyTable>(std::vector<keys::KeyEntry>{}, nullptr)};
+  services_.keys = &keys;
+  document_ = json::parse(openapi(services_).body);
+  EXPECT_EQ(document_.at("security"), json::parse(R"([{"bearer":[]},{"key":[]}])"));
+  EXPECT_TRUE(document_.at("components").at("securitySchemes").as_object().contains("bearer"));
+  EXPECT_EQ(operation("/live", "get").at("security"), json::parse("[]"));
+  EXPECT_FALSE(operation("/live", "get").at("responses").as_object().contains("401"));
+  for (const char* path : {"/v1/models", "/metrics", "/version"}) {
+    EXPECT_FALSE(operation(path, "get").contains("security")) << path;
+    EXPECT_TRUE(operation(path, "get").at("responses").as_object().contains("401")) << path;
+  }
+}
+
+TEST_F(OpenApiTest, AnErrorHasTheStatusOfItsCodeAndTheShapeOfItsPath) {
+  const json::object& responses = document_.at("paths").at("/v1/messages").at("post").at("responses").as_object();
+  for (const Code code : {Code::kInvalidArgument, Code::kNotFound, Code::kTooLarge, Code::kUnsupportedMedia,
+                          Code::kQueueFull, Code::kCancelled, Code::kUnavailable, Code::kDeadline}) {
+    const json::value& refusal = responses.at(std::to_string(status_of(code)));
+    EXPECT_EQ(refusal.at("content").at("application/json").at("schema").at("$ref"),
+              "#/components/schemas/AnthropicError");
+  }
+  const json::value& models = document_.at("paths").at("/v1/models").at("get").at("responses");
+  EXPECT_EQ(models.at("default").at("content").at("application/json").at("schema").at("anyOf").as_array().size(), 2u);
 }
 
 std::set<std::string> headers_of(const json::value& operation) {
@@ -131,6 +167,9 @@ TEST_F(OpenApiTest, EveryHeaderThatIsReadIsAParameterWhereItIsReadAndNowhereElse
        {"/v1/completions", "/v1/chat/completions", "/v1/responses", "/v1/messages", "/v1/embeddings"}) {
     EXPECT_EQ(headers_of(paths.at(path).at("post")), generating) << path;
   }
+  const json::value& models = paths.at("/v1/models").at("get");
+  EXPECT_TRUE(headers_of(models).contains("anthropic-version"));
+  EXPECT_FALSE(headers_of(paths.at("/version").at("get")).contains("anthropic-version"));
   for (const char* path : {"/tokenize", "/admin/cache/save", "/admin/cache/clear"}) {
     EXPECT_EQ(headers_of(paths.at(path).at("post")), everywhere) << path;
   }

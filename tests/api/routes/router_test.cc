@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <boost/json.hpp>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/api/generation/fake_engine.h"
 
@@ -86,6 +89,9 @@ TEST_F(RouterWithKeysTest, EveryPathButProbesNeedsAKey) {
                                                         {"POST", "/admin/cache/save"},
                                                         {"POST", "/admin/cache/load"},
                                                         {"POST", "/admin/cache/clear"},
+                                                        {"GET", "/admin/requests"},
+                                                        {"GET", "/admin/requests/a/explain"},
+                                                        {"DELETE", "/admin/requests/a"},
                                                         {"GET", "/no/such/path"},
                                                         {"GET", ""},
                                                         {"BREW", "/v1/completions"},
@@ -115,6 +121,12 @@ TEST_F(RouterWithKeysTest, AKeyOpensWhatItsRoleMay) {
   EXPECT_EQ(status("GET", "/metrics", "user"), 403);
   EXPECT_EQ(status("GET", "/metrics", "monitor"), 200);
   EXPECT_EQ(status("GET", "/metrics", "admin"), 200);
+  for (const char* role : {"user", "monitor"}) {
+    EXPECT_EQ(status("GET", "/admin/requests", role), 403);
+    EXPECT_EQ(status("GET", "/admin/requests/a/explain", role), 403);
+    EXPECT_EQ(status("DELETE", "/admin/requests/a", role), 403);
+  }
+  EXPECT_EQ(status("GET", "/admin/requests", "admin"), 200);
   for (const char* path : {"/admin/cache/save", "/admin/cache/load", "/admin/cache/clear", "/admin/other", "/admin"}) {
     EXPECT_EQ(status("POST", path, "user"), 403) << path;
     EXPECT_EQ(status("POST", path, "monitor"), 403) << path;
@@ -149,6 +161,18 @@ TEST_F(RouterTest, ListsTheModels) {
   EXPECT_EQ(boost::json::parse(reply("GET", "/v1/models/org%2Fstories").body).at("id"), "org/stories");
   EXPECT_EQ(boost::json::parse(reply("GET", "/v1/models/org/stories").body).at("id"), "org/stories");
   EXPECT_EQ(reply("GET", "/v1/models/%zz%2").status, 404);
+}
+
+TEST_F(RouterTest, TellsNoClientThePathOfTheModelAndTakesIt) {
+  services_.model_names = ModelNames({"stories"}, "/srv/models/stories");
+  for (const char* path : {"/v1/models", "/v1/models/stories", "/v1/models/none"}) {
+    EXPECT_EQ(reply("GET", path).body.find("/srv"), std::string::npos) << path;
+  }
+  const boost::json::value listed = boost::json::parse(reply("GET", "/v1/models").body);
+  ASSERT_EQ(listed.at("data").as_array().size(), 1u);
+  EXPECT_EQ(listed.at("data").at(0).at("root"), "stories");
+  EXPECT_EQ(reply("GET", "/v1/models/%2Fsrv%2Fmodels%2Fstories").status, 200);
+  EXPECT_EQ(reply("GET", "/v1/models/%2Fsrv%2Fmodels").status, 404);
 }
 
 TEST_F(RouterTest, SaysNotFound) {
@@ -225,6 +249,72 @@ TEST_F(RouterTest, ExplainsAndCancelsRequestsByTheirName) {
   EXPECT_EQ(reply("DELETE", "/v1/requests/", request).status, 404);
   world_.requests.leave(record);
   EXPECT_EQ(reply("DELETE", "/v1/requests/a/b", request).status, 404);
+}
+
+TEST_F(RouterTest, OperatorsListExplainAndStopRequests) {
+  const auto record = std::make_shared<requests::RequestRecord>();
+  record->id = "explain";  // the last segment alone is ours
+  record->key = "0123456789abcdef";
+  world_.requests.enter(record);
+  for (const Surface surface : {Surface::kEverything, Surface::kAdmin}) {
+    surface_ = surface;
+    const boost::json::value listed = boost::json::parse(reply("GET", "/admin/requests").body);
+    EXPECT_EQ(listed.at("data").as_array().size(), 1u);
+    EXPECT_EQ(listed.at("data").at(0).at("id"), "explain");
+    EXPECT_EQ(reply("HEAD", "/admin/requests").status, 200);
+    EXPECT_EQ(reply("GET", "/admin/requests/explain/explain").status, 200);
+    EXPECT_EQ(reply("GET", "/admin/requests//explain").status, 404);
+    EXPECT_EQ(reply("DELETE", "/admin/requests/r2").status, 404);
+    EXPECT_EQ(field(reply("POST", "/admin/requests"), "Allow"), "GET, HEAD");
+    EXPECT_EQ(field(reply("DELETE", "/admin/requests/explain/explain"), "Allow"), "GET, HEAD");
+    EXPECT_EQ(field(reply("GET", "/admin/requests/explain"), "Allow"), "DELETE");
+  }
+  surface_ = Surface::kClients;
+  for (const auto& [method, path] : {std::pair{"GET", "/admin/requests"},
+                                     {"GET", "/admin/requests/explain/explain"},
+                                     {"DELETE", "/admin/requests/explain"}}) {
+    EXPECT_EQ(reply(method, path).status, 404) << path;
+    EXPECT_NE(reply(method, path).body.find("admin port"), std::string::npos) << path;
+  }
+  surface_ = Surface::kAdmin;
+  serving_ = {.ready = false, .draining = true};
+  EXPECT_FALSE(record->cancelled.load());
+  EXPECT_EQ(reply("DELETE", "/admin/requests/explain").status, 200) << "draining or not";
+  EXPECT_TRUE(record->cancelled.load());
+  world_.requests.leave(record);
+}
+
+TEST_F(RouterTest, WebPagesOfOtherOriginsNeitherListNorStopRequests) {
+  const auto record = std::make_shared<requests::RequestRecord>();
+  record->id = "r1";
+  world_.requests.enter(record);
+  Request page;
+  page.host = "localhost:8000";
+  page.origin = "http://evil.example";
+  page.at_loopback = true;
+  Request rebound;
+  rebound.host = "evil.example:8000";
+  rebound.at_loopback = true;
+  for (const Request& foreign : {page, rebound}) {
+    EXPECT_EQ(reply("GET", "/admin/requests", foreign).status, 403);
+    EXPECT_EQ(reply("GET", "/admin/requests/r1/explain", foreign).status, 403);
+    EXPECT_EQ(reply("DELETE", "/admin/requests/r1", foreign).status, 403);
+    EXPECT_EQ(reply("GET", "/v1/models", foreign).status, 200) << "as before";
+  }
+  EXPECT_FALSE(record->cancelled.load());
+  world_.requests.leave(record);
+}
+
+TEST_F(RouterTest, PathsOfRequestsAreNamedByTheirPatterns) {
+  const std::vector<std::string> known = routes();
+  for (const auto& [path, pattern] : {std::pair<std::string, std::string>{"/v1/requests/a", "/v1/requests/{id}"},
+                                      {"/v1/requests/a/explain", "/v1/requests/{id}/explain"},
+                                      {"/admin/requests", "/admin/requests"},
+                                      {"/admin/requests/a", "/admin/requests/{id}"},
+                                      {"/admin/requests/a/explain", "/admin/requests/{id}/explain"}}) {
+    EXPECT_EQ(route_of(path), pattern);
+    EXPECT_NE(std::ranges::find(known, pattern), known.end()) << pattern;
+  }
 }
 
 TEST_F(RouterTest, AKeyThatIsNoneIsRefusedWhereItIsChosen) {

@@ -105,7 +105,7 @@ TEST(Fields, AreAllInTheHelpOfTheirCommands) {
       {kServe, "serve"}, {kGenerate, "generate"}, {kInspect, "inspect"}, {kBuildDatastore, "build-datastore"}};
   for (const auto& [bit, name] : kCommands) {
     Problems problems;
-    const CommandLine line = parse_command_line({name, "--help"}, problems);
+    const CommandLine line = parse_command_line({name, "--help=all"}, problems);
     ASSERT_EQ(line.command, Command::kPrint);
     for (const Field& field : fields()) {
       EXPECT_EQ(line.text.find(environment_of(field) + "]") != std::string::npos, (field.commands & bit) != 0)

@@ -67,6 +67,15 @@ TEST(Units, ReadAloud) {
   EXPECT_EQ(bytes_text(1024), "1.0 KiB");
   EXPECT_EQ(bytes_text(3u << 29), "1.50 GiB");
   EXPECT_EQ(seconds_text(std::chrono::milliseconds(123)), "0.123 s");
+  EXPECT_EQ(count_text(999), "999");
+  EXPECT_EQ(count_text(1000), "1.0K");
+  EXPECT_EQ(count_text(134'515'008), "135M");
+  EXPECT_EQ(count_text(999'499'999), "999M");
+  EXPECT_EQ(count_text(999'500'000), "1.0B");
+  EXPECT_EQ(count_text(1'235'814'400), "1.2B");
+  EXPECT_EQ(count_text(9'949'999'999), "9.9B");
+  EXPECT_EQ(count_text(9'950'000'000), "10B");
+  EXPECT_EQ(count_text(70'553'706'496), "71B");
 }
 
 }  // namespace

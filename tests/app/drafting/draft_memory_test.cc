@@ -141,7 +141,7 @@ TEST_F(DraftMemoryTest, OfTextMethodsAndOfNoneIsNothing) {
 TEST_F(DraftMemoryTest, AHeadThatIsNotThereIsRefusedBeforeAnythingIsPacked) {
   EXPECT_THROW(counted(R"({"method": "eagle3", "model": "/nowhere/at/all"})"), StartError);
   ModelSource other;
-  other.names = {"another"};
+  other.name = "another";
   EXPECT_THROW(head_files(speculation_of(config_of(R"({"method": "eagle3"})")), other), StartError);
 }
 

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <string>
 #include <thread>
+#include <utility>
 
 namespace quire::app::http_get_test {
 namespace {
@@ -79,6 +80,28 @@ TEST(Url, ThatIsNoneIsRefused) {
   EXPECT_EQ(parse_url("http://h:65535").value().port, 65535);
 }
 
+TEST(Url, OfAnApiOrOfMetricsLeadsToTheServersRoot) {
+  for (const auto& [text, path] : {std::pair{"http://h:1", ""},
+                                   {"http://h:1/v1", ""},
+                                   {"http://h:1/v1/", ""},
+                                   {"http://h:1/metrics", ""},
+                                   {"http://h:1/behind/v1", "/behind"},
+                                   {"http://h:1/behind", "/behind"},
+                                   {"http://h:1/v1/models", "/v1/models"}}) {
+    EXPECT_EQ(root_of(parse_url(text).value()).path, path) << text;
+  }
+}
+
+TEST(HttpAsk, SendsTheMethod) {
+  OneAnswer server("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}");
+  EXPECT_EQ(http_ask("DELETE", server.url(), "/a", 5s, {}).value(), "{}");
+  EXPECT_THAT(server.asked(), HasSubstr("DELETE /a HTTP/1.1\r\n"));
+  OneAnswer missing("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
+  const Error error = http_ask("DELETE", missing.url(), "/a", 5s, {}).error();
+  EXPECT_EQ(error.code, Code::kNotFound);
+  EXPECT_THAT(error.message, HasSubstr("DELETE /a was answered with status 404"));
+}
+
 TEST(HttpGet, GivesTheBody) {
   OneAnswer server("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello");
   const Result<std::string> body = http_get(server.url("/base/"), "/metrics", 5s);
@@ -102,6 +125,29 @@ TEST(HttpGet, SaysWhatTheAnswerWas) {
               HasSubstr("GET /metrics was answered with status 404"));
   OneAnswer other("220 mail.example.org ESMTP\r\n");
   EXPECT_THAT(http_get(other.url(), "/metrics", 5s).error().message, HasSubstr("no answer to GET /metrics"));
+}
+
+TEST(HttpGet, TellsStatusesWithANextStepApartAndRepeatsTheServersMessage) {
+  const auto error_of = [](int status, const std::string& body) {
+    OneAnswer server("HTTP/1.1 " + std::to_string(status) + " No\r\nContent-Length: " + std::to_string(body.size()) +
+                     "\r\n\r\n" + body);
+    return http_get(server.url(), "/metrics", 5s).error();
+  };
+  EXPECT_EQ(error_of(401, "").code, Code::kUnauthorized);
+  EXPECT_EQ(error_of(403, "").code, Code::kForbidden);
+  EXPECT_EQ(error_of(404, "").code, Code::kNotFound);
+  EXPECT_EQ(error_of(500, "").code, Code::kUnavailable);
+  EXPECT_THAT(error_of(400, R"({"error": {"message": "use https://"}})").message,
+              HasSubstr("was answered with status 400: use https://"));
+  for (const char* body : {"<html>", "{}", R"({"error": 5})", R"({"error": {"message": 5}})"}) {
+    EXPECT_THAT(error_of(400, body).message, ::testing::EndsWith("status 400")) << body;
+  }
+}
+
+TEST(HttpGet, SendsTheKey) {
+  OneAnswer server("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+  EXPECT_TRUE(http_get(server.url(), "/metrics", 5s, {.key = "sk-1"}));
+  EXPECT_THAT(server.asked(), HasSubstr("Authorization: Bearer sk-1\r\n"));
 }
 
 TEST(HttpGet, WaitsNoLongerThanItMay) {

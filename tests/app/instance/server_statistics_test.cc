@@ -71,6 +71,18 @@ TEST(ServerStatistics, AreWhatTheMetricsSay) {
   EXPECT_EQ(seen->overtakes, 1234567890123);
 }
 
+TEST(ServerStatistics, CountsAreReadHoweverPrometheusWritesThem) {
+  const auto hits = [](const std::string& value) {
+    return read_statistics("quire:build_info{version=\"1\"} 1\nquire:kv_block_hits_total{engine=\"0\"} " + value + "\n")
+        ->block_hits;
+  };
+  EXPECT_EQ(hits("1e+06"), 1000000u);
+  EXPECT_EQ(hits("12"), 12u);
+  EXPECT_EQ(hits("NaN"), 0u);
+  EXPECT_EQ(hits("-1"), 0u);
+  EXPECT_EQ(hits("+Inf"), 0u);
+}
+
 TEST(ServerStatistics, AreNotReadFromAnotherServersText) {
   EXPECT_FALSE(read_statistics(""));
   EXPECT_FALSE(read_statistics("<html>It works!</html>\n"));
@@ -102,8 +114,10 @@ TEST(ServerStatistics, AreJsonToo) {
   fill(metrics);
   const std::string json = statistics_json(*read_statistics(metrics.render()));
   EXPECT_EQ(rate(json), 0.75);
-  EXPECT_EQ(boost::json::parse(json).at("blocks").at("kept").as_double(), 4);
-  EXPECT_EQ(boost::json::parse(json).at("preemptions").at("swap").as_double(), 13);
+  EXPECT_EQ(boost::json::parse(json).at("blocks").at("kept").as_int64(), 4);
+  EXPECT_EQ(boost::json::parse(json).at("preemptions").at("swap").as_int64(), 13);
+  EXPECT_THAT(json, HasSubstr(R"("overtakes":1234567890123)"));
+  EXPECT_THAT(json, HasSubstr(R"("block_hit_rate":0.75)"));
 }
 
 }  // namespace

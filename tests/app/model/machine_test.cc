@@ -37,6 +37,9 @@ class Groups {
   std::optional<std::uint64_t> memory() const {
     return group_memory_bytes(root_.string(), (root_ / "membership").string());
   }
+  std::optional<std::uint64_t> memory_limit() const {
+    return group_memory_limit(root_.string(), (root_ / "membership").string());
+  }
   void write_memory(const std::string& group, const std::string& max, const std::string& current,
                     const std::string& dropped = "0") const {
     write(group + "memory.max", max + "\n");
@@ -146,6 +149,18 @@ TEST(GroupMemory, IsReadWhereAContainerSeesTheHostsNames) {
   EXPECT_EQ(groups.memory(), 1500u);
 }
 
+TEST(GroupMemoryLimit, IsTheLeastOfTheGroupAndItsAncestors) {
+  const Groups groups;
+  groups.write("membership", "0::/a/b\n");
+  EXPECT_EQ(groups.memory_limit(), std::nullopt);
+  groups.write_memory("a/b/", "max", "10");
+  EXPECT_EQ(groups.memory_limit(), std::nullopt);
+  groups.write_memory("a/", "5000", "4999");
+  EXPECT_EQ(groups.memory_limit(), 5000u);
+  groups.write("a/b/memory.high", "3000\n");
+  EXPECT_EQ(groups.memory_limit(), 3000u);
+}
+
 TEST(GroupMemory, IsReadFromVersionOneToo) {
   const Groups groups;
   const auto write = [&](const std::string& group, const std::string& limit, const std::string& usage) {
@@ -157,11 +172,14 @@ TEST(GroupMemory, IsReadFromVersionOneToo) {
   write("memory/elsewhere/", "10", "0");
   EXPECT_EQ(groups.memory(), std::nullopt);
   write("memory/", "9223372036854771712", "4000");  // what the kernel writes for none
-  EXPECT_GT(*groups.memory(), std::uint64_t{1} << 60);
+  EXPECT_EQ(groups.memory(), std::nullopt);
+  EXPECT_EQ(groups.memory_limit(), std::nullopt);
   write("memory/docker/12ab/", "3000", "1050");
   EXPECT_EQ(groups.memory(), 2000u);
+  EXPECT_EQ(groups.memory_limit(), 3000u);
   write("memory/docker/12ab/inner/", "1000", "300");
   EXPECT_EQ(groups.memory(), 750u);
+  EXPECT_EQ(groups.memory_limit(), 1000u);
 }
 
 }  // namespace

@@ -32,6 +32,7 @@ struct LabShape {
   std::uint32_t window = 0;
   float softcap = 0.0f;
   LabBias bias = LabBias::kNone;
+  bool sinks = false;
 
   std::string text() const {
     return "H " + std::to_string(num_heads) + " G " + std::to_string(num_kv_heads) + " D " + std::to_string(head_dim) +
@@ -39,9 +40,12 @@ struct LabShape {
            (softcap == 0.0f ? "" : " softcap " + std::to_string(softcap)) +
            (bias == LabBias::kNone       ? ""
             : bias == LabBias::kDistance ? " biases"
-                                         : " biases in bf16");
+                                         : " biases in bf16") +
+           (sinks ? " sinks" : "");
   }
   float scale() const { return 1.0f / std::sqrt(static_cast<float>(head_dim)); }
+  // Above and below the scores.
+  float sink(std::uint32_t head) const { return head % 2 == 0 ? 0.7f - static_cast<float>(head) : 3.3f; }
   // Not powers of two, so that products round; those of heads after the first are smaller.
   float slope(std::uint32_t head) const {
     const float slope = 0.3f / static_cast<float>(1 + head);
@@ -163,8 +167,9 @@ inline std::vector<double> dense_f64(const LabShape& s, const LabSequence& seque
       score_error = std::max(
           score_error, size * (s.head_dim + 2) * 0x1p-24 + double{s.softcap} * 5 * 0x1p-23 + std::abs(bias) * 0x1p-23);
     }
-    const double highest = *std::max_element(z.begin(), z.end());
-    double sum = 0;
+    double highest = *std::max_element(z.begin(), z.end());
+    if (s.sinks) highest = std::max(highest, double{s.sink(h)});
+    double sum = s.sinks ? std::exp(double{s.sink(h)} - highest) : 0.0;
     for (double& value : z) sum += value = std::exp(value - highest);
     for (std::uint32_t j = first; j <= p; ++j) {
       if (!sequence.has(p, j)) continue;
@@ -232,6 +237,12 @@ inline std::vector<float> contract_f32(const LabShape& s, const LabSequence& seq
       for (std::uint32_t d = 0; d < s.head_dim; ++d) o[d] = std::fma(o[d], a, span_o[d] * b);
       max = both;
     }
+    if (s.sinks) {
+      const float both = std::max(max, s.sink(h));
+      const float a = sample::exp_f32(max - both);
+      sum = std::fma(sum, a, 1.0f * sample::exp_f32(s.sink(h) - both));
+      for (float& value : o) value = std::fma(value, a, 0.0f);
+    }
     for (std::uint32_t d = 0; d < s.head_dim; ++d) out[h * s.head_dim + d] = o[d] * (1.0f / sum);
   }
   return out;
@@ -268,6 +279,11 @@ class Lab {
       std::vector<float> slopes = {NAN};  // of a head before
       for (std::uint32_t head = 0; head < shape.num_heads; ++head) slopes.push_back(shape.slope(head));
       slopes_ = ops.upload(slopes);
+    }
+    if (shape.sinks) {
+      std::vector<float> scores = {NAN};  // of a head before
+      for (std::uint32_t head = 0; head < shape.num_heads; ++head) scores.push_back(shape.sink(head));
+      sinks_ = ops.upload(scores);
     }
     const std::uint32_t half = shape.head_dim / 2;
     const std::uint32_t positions = num_blocks * shape.block_tokens;
@@ -389,6 +405,7 @@ class Lab {
     spec.window = shape_.window;
     spec.softcap = shape_.softcap;
     if (slopes_ != nullptr) spec.bias = {slopes_.get(), 1, shape_.bias == LabBias::kInBf16};
+    if (sinks_ != nullptr) spec.sinks = {sinks_.get(), 1};
     spec.rope = rope_.get();
     ops_.begin(batch.view());
     fill(ops_, *qkv, values);
@@ -406,7 +423,7 @@ class Lab {
   std::vector<std::vector<std::uint64_t>> accumulated_scores_;
   std::unique_ptr<backend::KvCache> cache_;
   std::unique_ptr<backend::RopeTable> rope_;
-  std::unique_ptr<backend::Vector> slopes_;
+  std::unique_ptr<backend::Vector> slopes_, sinks_;
 };
 
 }  // namespace quire::cpu::test

@@ -6,12 +6,25 @@ namespace {
 
 const std::vector<LabShape>& shapes() {
   static const std::vector<LabShape> all = {
-      {4, 4, 8, 16, KvType::kF32, 0},     {4, 2, 64, 16, KvType::kBF16, 0},    {3, 1, 80, 32, KvType::kF32, 0},
-      {8, 2, 128, 16, KvType::kBF16, 0},  {14, 2, 64, 32, KvType::kBF16, 0},   {4, 2, 64, 16, KvType::kF32, 5},
-      {4, 1, 8, 32, KvType::kBF16, 100},  {2, 2, 128, 16, KvType::kBF16, 300}, {50, 1, 18, 16, KvType::kF32, 0},
-      {4, 2, 64, 16, KvType::kFp8, 0},    {3, 1, 18, 32, KvType::kFp8, 100},   {4, 2, 64, 16, KvType::kInt8, 0},
-      {3, 1, 18, 32, KvType::kInt8, 100}, {4, 2, 64, 16, KvType::kInt4, 0},    {2, 2, 18, 32, KvType::kInt4, 100},
+      {4, 4, 8, 16, KvType::kF32, 0},
+      {4, 2, 64, 16, KvType::kBF16, 0},
+      {3, 1, 80, 32, KvType::kF32, 0},
+      {8, 2, 128, 16, KvType::kBF16, 0},
+      {14, 2, 64, 32, KvType::kBF16, 0},
+      {4, 2, 64, 16, KvType::kF32, 5},
+      {4, 1, 8, 32, KvType::kBF16, 100},
+      {2, 2, 128, 16, KvType::kBF16, 300},
+      {50, 1, 18, 16, KvType::kF32, 0},
+      {4, 2, 64, 16, KvType::kFp8, 0},
+      {3, 1, 18, 32, KvType::kFp8, 100},
+      {4, 2, 64, 16, KvType::kInt8, 0},
+      {3, 1, 18, 32, KvType::kInt8, 100},
+      {4, 2, 64, 16, KvType::kInt4, 0},
+      {2, 2, 18, 32, KvType::kInt4, 100},
       {50, 1, 8, 16, KvType::kInt4, 0},
+      {.num_heads = 8, .type = KvType::kBF16, .sinks = true},
+      {.head_dim = 18, .type = KvType::kF32, .window = 100, .sinks = true},
+      {.head_dim = 18, .type = KvType::kInt4, .sinks = true},
   };
   return all;
 }
@@ -39,10 +52,11 @@ std::vector<LabSequence> with_holes(const LabShape& shape, std::span<const std::
 }
 
 const std::vector<LabShape>& holed_shapes() {
-  static const std::vector<LabShape> all = {{4, 2, 16, 16, KvType::kF32, 0},  {3, 1, 18, 16, KvType::kBF16, 0},
-                                            {4, 1, 8, 32, KvType::kBF16, 0},  {2, 2, 8, 16, KvType::kF32, 300},
-                                            {4, 2, 18, 16, KvType::kInt8, 0}, {4, 2, 16, 32, KvType::kFp8, 0},
-                                            {4, 2, 18, 32, KvType::kInt4, 0}};
+  static const std::vector<LabShape> all = {
+      {4, 2, 16, 16, KvType::kF32, 0},  {3, 1, 18, 16, KvType::kBF16, 0},
+      {4, 1, 8, 32, KvType::kBF16, 0},  {2, 2, 8, 16, KvType::kF32, 300},
+      {4, 2, 18, 16, KvType::kInt8, 0}, {4, 2, 16, 32, KvType::kFp8, 0},
+      {4, 2, 18, 32, KvType::kInt4, 0}, {.head_dim = 18, .type = KvType::kF32, .sinks = true}};
   return all;
 }
 

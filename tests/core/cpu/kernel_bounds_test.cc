@@ -33,9 +33,9 @@ namespace {
 using backend::Format;
 using backend::KvType;
 
-// Kernels has a name, two numbers and 56 kernels. A kernel that is added wants a case here.
-static_assert(sizeof(Kernels) == 58 * sizeof(void*));
-static_assert(std::size(Kernels{}.gemm) == std::size(backend::kNamedFormats) + 14);  // and those of blocks
+// Kernels has a name, two numbers and 59 kernels. A kernel that is added wants a case here.
+static_assert(sizeof(Kernels) == 61 * sizeof(void*));
+static_assert(std::size(Kernels{}.gemm) == std::size(backend::kNamedFormats) + 16);  // and those of blocks
 static_assert(std::size(Kernels{}.score) == std::size(backend::kAllKvTypes));
 static_assert(std::size(Kernels{}.weigh) == std::size(backend::kAllKvTypes));
 
@@ -404,6 +404,10 @@ TEST_F(KernelBounds, RowKernelsTouchNothingBesideTheirRows) {
   for_widths("xielu", [&](const Kernels& table, End end, std::uint32_t n) {
     const float numbers[] = {0.8f, 0.7f, 0.5f, -1e-6f};
     table.xielu(x_.place<float>(n, end), numbers, n, out_.place<float>(n, end));
+  });
+  for_widths("clamped", [&](const Kernels& table, End end, std::uint32_t n) {
+    const float numbers[] = {1.702f, 7.0f};
+    table.clamped(x_.place<float>(n, end), bias_.place<float>(n, end), numbers, n, out_.place<float>(n, end));
   });
   for_widths("cut_below", [&](const Kernels& table, End end, std::uint32_t n) {
     table.cut_below(out_.place<float>(n, end), 0.5f, n);

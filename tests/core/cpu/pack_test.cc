@@ -23,7 +23,6 @@ TEST(FormatsOfTheCpu, AreThoseWithAShortNameAndBlocksTimesF32AndInt8) {
     EXPECT_TRUE(gemms.insert(kernels_of(format).gemm).second) << "each has a kernel of its own";
   }
   for (const backend::BlockLayout& layout : backend::block_layouts()) {
-    if (!has_block_panels(layout.type)) continue;
     for (const auto activation : {Format::Activation::kF32, Format::Activation::kInt8}) {
       const Format format = Format::of_blocks(layout.type, activation);
       EXPECT_EQ(kernels_of(format).format, format);

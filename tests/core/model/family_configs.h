@@ -3,10 +3,15 @@
 
 #include <string>
 
+#include "core/model/tensor_table.h"
+
 namespace quire::model::testing {
 
 inline constexpr const char* kFamilySizes = R"("hidden_size": 32, "intermediate_size": 28, "num_hidden_layers": 2,
   "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 12, "vocab_size": 30, "max_position_embeddings": 64)";
+
+// Of a mixture.
+inline constexpr const char* kExperts = R"("num_experts": 3, "num_experts_per_tok": 2, "moe_intermediate_size": 10)";
 
 // Later keys win: `extra` may repeat a size.
 inline std::string family(const std::string& model_type, const std::string& extra = "") {
@@ -22,6 +27,11 @@ inline std::string mpt(const std::string& extra) {
 inline std::string wrapped(const std::string& model_type, const std::string& text, const std::string& outer = "") {
   return "{\"model_type\": \"" + model_type + "\", " + (outer.empty() ? "" : outer + ", ") +
          "\"text_config\": " + text + "}";
+}
+
+// The tensor of a part; each of several matrices in one tensor has a name.
+inline std::string name_of(const TensorPart& part) {
+  return part.name + (part.matrix == TensorPart::kOnly ? "" : "#" + std::to_string(part.matrix));
 }
 
 }  // namespace quire::model::testing

@@ -32,7 +32,7 @@ std::vector<float> logits(const ModelSpec& config, const std::vector<testing::Te
   ModelSpec copied = config;
   copied.copy_kv_heads(num_ranks);
   const auto ops = cpu::make_cpu_ops({.num_threads = 1, .isa = "auto", .max_rows = 32});
-  const Decoder decoder(*ops, copied, *files, 64, quantize);
+  const Decoder decoder(*ops, copied, *files, 64, {.quantize = quantize});
   const auto cache = ops->make_kv(copied.kv_shape(16, 4, backend::KvType::kF32));
   Workspace workspace = decoder.make_workspace(32, 32, {});
   const std::uint32_t lengths[] = {19};

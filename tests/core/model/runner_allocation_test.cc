@@ -44,13 +44,20 @@ flow::StepPlan next_step(std::uint32_t first_position, std::uint32_t rows) {
   return plan;
 }
 
-TEST(DecoderRunner, AllocatesNothingInAStepNotEvenInTheFirst) {
+const char* const kTinyMixture = R"({"model_type": "qwen2_moe", "hidden_size": 64, "intermediate_size": 96,
+  "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 20,
+  "max_position_embeddings": 64, "num_experts": 5, "num_experts_per_tok": 3, "moe_intermediate_size": 48,
+  "shared_expert_intermediate_size": 32})";
+
+class DecoderRunnerSteps : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(DecoderRunnerSteps, AllocateNothingNotEvenTheFirst) {
   const RoleScope role(engine_role);
   for (const backend::KvType kv : {backend::KvType::kBF16, backend::KvType::kInt4}) {
     for (const std::uint32_t threads : {1u, 3u}) {
-      const ModelSpec config = parse_config(testing::kTinyLlama, "config.json");
+      const ModelSpec config = parse_config(GetParam(), "config.json");
       const testing::TempDir dir;
-      dir.write("config.json", testing::kTinyLlama);
+      dir.write("config.json", GetParam());
       dir.write("model.safetensors", testing::safetensors_file(testing::fitting_tensors(config, "BF16")));
       const auto files = ModelFiles::directory(dir.path());
       const auto ops = cpu::make_cpu_ops({.num_threads = threads, .max_rows = 256});
@@ -77,6 +84,9 @@ TEST(DecoderRunner, AllocatesNothingInAStepNotEvenInTheFirst) {
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Models, DecoderRunnerSteps, ::testing::Values(testing::kTinyLlama.c_str(), kTinyMixture),
+                         [](const auto& model) { return model.index == 0 ? "Llama" : "Mixture"; });
 
 }  // namespace
 }  // namespace quire::model::runner_allocation_test

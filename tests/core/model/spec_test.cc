@@ -35,6 +35,14 @@ ModelSpec model() {
   return spec;
 }
 
+MixtureSpec mixture() {
+  MixtureSpec mixture;
+  mixture.rule.num_experts = 8;
+  mixture.rule.top_k = 2;
+  mixture.expert.width = 32;
+  return mixture;
+}
+
 template <typename Target>
 struct Change {
   const char* name;
@@ -130,6 +138,7 @@ const std::vector<Change<LayerSpec>> kOfLayer = {
      [](LayerSpec& l) {
        l.attention.alibi = AlibiSpec{8.0, true};
      }},
+    {"sinks", [](LayerSpec& l) { l.attention.sinks = true; }},
     {"qkv_clip", [](LayerSpec& l) { l.attention.qkv_clip = 8.0f; }},
     {"qkv_bias", [](LayerSpec& l) { l.attention.qkv_bias = true; }},
     {"out_bias", [](LayerSpec& l) { l.attention.out_bias = true; }},
@@ -143,6 +152,58 @@ const std::vector<Change<LayerSpec>> kOfLayer = {
     {"mlp.cutoff", [](LayerSpec& l) { l.mlp.cutoff = 1.5f; }},
     {"mlp.cutoff of another height", [](LayerSpec& l) { l.mlp.cutoff = 0.0f; }},
     {"mlp.bias", [](LayerSpec& l) { l.mlp.bias = true; }},
+    {"experts", [](LayerSpec& l) { l.experts = mixture(); }},
+};
+
+// Of a layer that has experts.
+const std::vector<Change<MixtureSpec>> kOfMixture = {
+    {"nothing", [](MixtureSpec&) {}},
+    {"num_experts", [](MixtureSpec& m) { m.rule.num_experts = 9; }},
+    {"top_k", [](MixtureSpec& m) { m.rule.top_k = 3; }},
+    {"score", [](MixtureSpec& m) { m.rule.score = backend::RouteScore::kSigmoid; }},
+    {"score of logits", [](MixtureSpec& m) { m.rule.score = backend::RouteScore::kLogit; }},
+    {"score by sparsemixer", [](MixtureSpec& m) { m.rule.score = backend::RouteScore::kSparsemixer; }},
+    {"num_groups", [](MixtureSpec& m) { m.rule.num_groups = 4; }},
+    {"top_groups",
+     [](MixtureSpec& m) {
+       m.rule.num_groups = 4;
+       m.rule.top_groups = 2;
+     }},
+    {"normed", [](MixtureSpec& m) { m.rule.normed = true; }},
+    {"norm_eps",
+     [](MixtureSpec& m) {
+       m.rule.normed = true;
+       m.rule.norm_eps = 1e-6f;
+     }},
+    {"norm_least",
+     [](MixtureSpec& m) {
+       m.rule.normed = true;
+       m.rule.norm_least = 1e-6f;
+     }},
+    {"scale", [](MixtureSpec& m) { m.rule.scale = 2.5f; }},
+    {"margin", [](MixtureSpec& m) { m.rule.margin = 0.02f; }},
+    {"router_bias", [](MixtureSpec& m) { m.router_bias = true; }},
+    {"choice_bias", [](MixtureSpec& m) { m.choice_bias = true; }},
+    {"router_norm", [](MixtureSpec& m) { m.router_norm = true; }},
+    {"expert_scales", [](MixtureSpec& m) { m.expert_scales = true; }},
+    {"own_norms", [](MixtureSpec& m) { m.own_norms = true; }},
+    {"shared_gate", [](MixtureSpec& m) { m.shared_gate = true; }},
+    {"expert.width", [](MixtureSpec& m) { m.expert.width = 40; }},
+    {"expert.activation", [](MixtureSpec& m) { m.expert.activation = backend::Activation::kGelu; }},
+    {"expert.gated", [](MixtureSpec& m) { m.expert.gated = false; }},
+    {"expert.clamp",
+     [](MixtureSpec& m) {
+       m.expert.clamp = backend::Clamp{1.702f, 7.0f};
+     }},
+    {"expert.clamp.alpha",
+     [](MixtureSpec& m) {
+       m.expert.clamp = backend::Clamp{1.5f, 7.0f};
+     }},
+    {"expert.clamp.limit",
+     [](MixtureSpec& m) {
+       m.expert.clamp = backend::Clamp{1.702f, 8.0f};
+     }},
+    {"expert.bias", [](MixtureSpec& m) { m.expert.bias = true; }},
 };
 
 // Fails if two specs have one description.
@@ -174,6 +235,18 @@ TEST(ModelSpecDescription, DiffersWhereverTheArithmeticDoes) {
     ModelSpec spec = model();
     for (LayerSpec& layer : spec.layers) apply(layer);
     all.add(spec, std::string(name) + " of all layers");
+  }
+}
+
+TEST(ModelSpecDescription, DiffersWhereverTheArithmeticOfExpertsDoes) {
+  Descriptions all;
+  for (const auto& [name, apply] : kOfMixture) {
+    for (std::size_t layer = 0; layer < 3; ++layer) {
+      ModelSpec spec = model();
+      spec.layers[layer].experts = mixture();
+      apply(*spec.layers[layer].experts);
+      all.add(spec, std::string(name) + " of layer " + std::to_string(layer));
+    }
   }
 }
 

@@ -310,7 +310,7 @@ TEST(PackedFile, GivesBackReorderedRowsBiasesAndPartsOfDifferentTypes) {
     dir.write("model.safetensors", safetensors_file(tensors));
     const auto files = ModelFiles::directory(dir.path());
     const auto ops = cpu::make_cpu_ops({.num_threads = 1});
-    const auto load = [&](const std::string& path) { return load_weights(*ops, spec, *files, std::nullopt, path); };
+    const auto load = [&](const std::string& path) { return load_weights(*ops, spec, *files, {.packed_file = path}); };
     const Weights packed = load("");
     const Weights written = load(dir.path() + "/model.packed");
     const Weights read = load(dir.path() + "/model.packed");

@@ -73,6 +73,27 @@ TEST(Weights, EveryTensorsPagesAreGivenBackOnceItIsPacked) {
   EXPECT_EQ(files.times.size(), checkpoint.tensors().size());
 }
 
+TEST(Weights, SayHowManyBytesArePackedUpToAllOfThem) {
+  const TempDir dir;
+  for (const std::string tied : {"true", "false"}) {
+    const ModelSpec config = config_with("\"tie_word_embeddings\": " + tied);
+    dir.write("config.json", kTinyLlama);
+    dir.write("model.safetensors", safetensors_file(fitting_tensors(config)));
+    const auto files = ModelFiles::directory(dir.path());
+    FakeOps ops;
+    std::vector<std::uint64_t> done;
+    const auto say = [&](std::uint64_t bytes, std::uint64_t size) {
+      EXPECT_EQ(size, Checkpoint::open(*files).bytes());
+      done.push_back(bytes);
+    };
+    (void)load_weights(ops, config, *files, {.on_packed = say});
+    EXPECT_GT(done.size(), ops.packs.size());
+    EXPECT_TRUE(std::ranges::is_sorted(done));
+    EXPECT_EQ(done.front(), 0u) << "before the first";
+    EXPECT_EQ(done.back(), Checkpoint::open(*files).bytes());
+  }
+}
+
 TEST(Weights, AreForgottenByTheHostOncePackedOrWhenTheirFileIsWritten) {
   const TempDir dir;
   const ModelSpec config = parse_config(kTinyLlama, "config.json");
@@ -81,7 +102,7 @@ TEST(Weights, AreForgottenByTheHostOncePackedOrWhenTheirFileIsWritten) {
   const auto files = ModelFiles::directory(dir.path());
   FakeOps ops;
   for (const std::string& path : {std::string(), dir.path() + "/model.packed"}) {
-    const Weights weights = load_weights(ops, config, *files, std::nullopt, path);
+    const Weights weights = load_weights(ops, config, *files, {.packed_file = path});
     EXPECT_EQ(std::filesystem::exists(dir.path() + "/model.packed"), !path.empty());
     for (const backend::Weight* weight : weights.matrices()) {
       EXPECT_TRUE(static_cast<const FakeWeight&>(*weight).is_forgotten);
@@ -145,7 +166,7 @@ std::vector<std::optional<backend::Format>> asked_of_packs(const ModelSpec& conf
   const TempDir dir;
   dir.write("model.safetensors", safetensors_file(fitting_tensors(config)));
   FakeOps ops;
-  load_weights(ops, config, *ModelFiles::directory(dir.path()), quantize);
+  load_weights(ops, config, *ModelFiles::directory(dir.path()), {.quantize = quantize});
   std::vector<std::optional<backend::Format>> out;
   for (const PackCall& call : ops.packs) out.push_back(call.quantize);
   return out;
@@ -203,7 +224,8 @@ TEST(Weights, AStepReadsAllButAnUntiedEmbedding) {
     const TempDir dir;
     dir.write("model.safetensors", safetensors_file(fitting_tensors(config)));
     FakeOps ops;
-    const Weights weights = load_weights(ops, config, *ModelFiles::directory(dir.path()), backend::Format::kInt8);
+    const Weights weights =
+        load_weights(ops, config, *ModelFiles::directory(dir.path()), {.quantize = backend::Format::kInt8});
     EXPECT_EQ(weights.step_bytes(), weights.packed_bytes() - (tied ? 0 : weights.weight(Role::kEmbedding).bytes()));
   }
 }

@@ -431,6 +431,19 @@ TEST(Metrics, WritesBoundsOfBucketsWithAPointAsDashboardsMatchThem) {
   EXPECT_EQ(text.find("le=\"1\""), std::string::npos);
 }
 
+// The rate of a counter that appears with its first error would not show that error.
+TEST(Metrics, ErrorsOfAnEndpointBeginAtZeroWithItsFirstRequest) {
+  MetricsInfo with_paths = info();
+  with_paths.http_handlers = {"/a", "/b"};
+  Metrics metrics(with_paths);
+  metrics.http_requests.count("POST", "/a", 200, 0.5);
+  const Exposition text(metrics.render());
+  EXPECT_EQ(text.value("http_requests_total", {{"handler", "/a"}, {"method", "POST"}, {"status", "2xx"}}), 1);
+  EXPECT_EQ(text.value("http_requests_total", {{"handler", "/a"}, {"method", "POST"}, {"status", "4xx"}}), 0);
+  EXPECT_EQ(text.value("http_requests_total", {{"handler", "/a"}, {"method", "POST"}, {"status", "5xx"}}), 0);
+  EXPECT_EQ(text.families().at("http_requests_total").samples.size(), 4u);
+}
+
 TEST(Metrics, EscapesALabelThatWouldBreakItsLine) {
   const std::string odd = "a\"b\\c\nd{e}=,";
   const Exposition text(Metrics(info(odd)).render());

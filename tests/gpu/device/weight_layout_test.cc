@@ -51,7 +51,8 @@ TEST(WeightLayout, GivesEachStepBytesOfItsOwnOnABoundaryThatALaneCanLoadFrom) {
       for (const std::uint32_t k : {1u, 63u, 64u, 65u, 300u}) {
         std::set<std::size_t> starts;
         for (std::uint32_t tile = 0; tile < num_tiles(n); ++tile) {
-          for (std::uint32_t step = 0; step < num_steps(k); ++step) starts.insert(step_at(type, n, k, tile, step));
+          for (std::uint32_t step = 0; step < num_steps(k); ++step)
+            starts.insert(step_at(step_bytes(type), n, k, tile, step));
         }
         std::size_t next = 0;
         for (const std::size_t start : starts) {
@@ -72,7 +73,7 @@ TEST(WeightLayout, PutsAStepOfAllTilesOfAGroupSideBySide) {
     for (std::uint32_t tile = first; tile < first + tiles_of_group(n, first); ++tile) {
       for (std::uint32_t step = 0; step < 4; ++step) {
         const std::size_t away = std::size_t{step} * tiles_of_group(n, first) + tile - first;
-        EXPECT_EQ(step_at(Format::kBF16, n, k, tile, step), step_at(Format::kBF16, n, k, first, 0) + away * 2048);
+        EXPECT_EQ(step_at(2048, n, k, tile, step), step_at(2048, n, k, first, 0) + away * 2048);
       }
     }
   }

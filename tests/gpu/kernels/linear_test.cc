@@ -11,6 +11,7 @@
 #include "gpu/tensors.h"
 #include "tests/core/cpu/plain_quantised.h"
 #include "tests/core/cpu/rig.h"
+#include "tests/gpu/kernels/linear_lab.h"
 #include "tests/support/cases.h"
 
 namespace quire::gpu::linear_test {
@@ -164,93 +165,18 @@ TEST(GpuLinear, LooksUpRowsOfEveryTypeOfTableAsTheCpuDoes) {
   }
 }
 
-// The kernels that a layer may go through, whatever the ops would choose.
-struct Way {
-  LinearKernel kernel;
-  std::uint32_t row_tiles = 0;
-  std::uint32_t tiles = 0;
-};
-constexpr Way kWays[] = {{LinearKernel::kSplit, 1, 1}, {LinearKernel::kSplit, 1, 2}, {LinearKernel::kSplit, 2, 1},
-                         {LinearKernel::kSplit, 2, 2}, {LinearKernel::kSplit, 4, 2}, {LinearKernel::kWide}};
-
-// A layer's product by one of them.
-class Bench {
- public:
-  Bench(std::optional<Format> quantize, std::uint32_t n, std::uint32_t k, std::uint32_t rows, std::uint64_t seed)
-      : device_(make_simulated_device(seed)), rows_(rows) {
-    Random random(n + k);
-    const Matrix w = random_matrix(random, n, k, Format::kBF16);
-    const backend::HostMatrix view = w.view();
-    const std::vector<float> bias = random.floats(n);
-    const std::span<const float> biases(bias);
-    packed_ = gpu::pack({&view, 1}, {&biases, 1}, quantize);
-    weight_ = std::make_unique<DeviceWeight>(*device_, packed_.shape, packed_.bytes, nullptr);
-    x_ = uploaded(random.floats(std::size_t{rows} * k));
-    before_ = random.floats(std::size_t{rows} * n);
-    prepared_ = DeviceMemory(*device_, std::size_t{round_up(rows, 8)} * num_steps(k) * kStepInputs * 2, "rows");
-    scales_ = DeviceMemory(*device_, std::size_t{rows} * num_slices(k) * sizeof(float), "scales");
-  }
-
-  std::vector<float> run(const Way& way, Finish finish) {
-    const DeviceMemory out = uploaded(before_);
-    const WeightView& w = weight_->view();
-    const LinearTable& kernels = device_->kernels().linear;
-    const RowsToPut rows{x_.as<const float>(), nullptr, 0.0f, w.k};
-    if (in_integers(w.format)) {
-      device_->start(kernels.put_in_integers, {rows_, PutInIntegers::pieces(w.k)},
-                     {rows, prepared_.as<std::int8_t>(), scales_.as<float>()});
-    } else {
-      device_->start(kernels.put_in_bf16, {rows_, PutInBf16::pieces(w.k)}, {rows, prepared_.as<std::uint16_t>()});
-    }
-    const LinearArgs args{
-        prepared_.as<const std::byte>(),        scales_.as<const float>(), rows_, w, finish, out.as<float>(),
-        finish == Finish::kGate ? w.n / 2 : w.n};
-    const std::uint32_t pairs = pieces_of(num_tiles(w.n), kPairTiles);
-    const auto start = [&](const auto& entries) {
-      if (way.kernel == LinearKernel::kWide) {
-        const LinearShape shape = many_rows(w.format);
-        return device_->start(entries.wide, {pieces_of(rows_, shape.rows()), pieces_of(pairs, shape.pairs)}, args);
-      }
-      const Index blocks{pieces_of(rows_, way.row_tiles * kTileRows), way.tiles == 2 ? pairs : num_tiles(w.n)};
-      if (way.row_tiles == 1 && way.tiles == 1) return device_->start(entries.split_1_1, blocks, args);
-      if (way.row_tiles == 1) return device_->start(entries.split_1_2, blocks, args);
-      if (way.row_tiles == 2 && way.tiles == 1) return device_->start(entries.split_2_1, blocks, args);
-      if (way.row_tiles == 2) return device_->start(entries.split_2_2, blocks, args);
-      device_->start(entries.split_4_2, blocks, args);
-    };
-    if (w.format == Format::kInt8) start(kernels.int8);
-    if (w.format == Format::kFp8) start(kernels.fp8);
-    if (w.format == Format::kInt4) start(kernels.int4);
-    if (w.format == Format::kW8A8) start(kernels.w8a8);
-    if (w.format == Format::kW4A8) start(kernels.w4a8);
-    if (w.format == Format::kBF16 || w.format == Format::kW16A16) start(kernels.bf16);
-    std::vector<float> values(std::size_t{rows_} * w.n / (finish == Finish::kGate ? 2 : 1));
-    device_->download(values.data(), out.data(), values.size() * sizeof(float));
-    return values;
-  }
-  const std::vector<float>& before() const { return before_; }
-
- private:
-  DeviceMemory uploaded(const std::vector<float>& values) {
-    DeviceMemory memory(*device_, values.size() * sizeof(float), "values");
-    device_->upload(memory.data(), values.data(), values.size() * sizeof(float));
-    return memory;
-  }
-
-  std::unique_ptr<Device> device_;
-  std::uint32_t rows_;
-  Packed packed_;
-  std::unique_ptr<DeviceWeight> weight_;
-  std::vector<float> before_;
-  DeviceMemory x_, prepared_, scales_;
-};
+LinearBench bench_of(std::optional<Format> quantize, std::uint32_t n, std::uint32_t k, std::uint32_t rows) {
+  Random random(n + k);
+  return LinearBench(random_matrix(random, n, k, Format::kBF16), quantize, rows);
+}
 
 TEST(GpuLinear, AddsUpSlicesWithTheSameBitsInEveryKernel) {
   for (const std::optional<Format> quantize : kAllTiled) {
     for (const std::uint32_t rows : {3u, 35u}) {
-      Bench bench(quantize, 70, rows == 3 ? 4700 : 600, rows, rows);  // 19 slices, the last of 92 inputs: three rounds
-      const std::vector<float> whole = bench.run(kWays[0], Finish::kStore);
-      for (const Way& way : std::span(kWays).subspan(1)) {
+      LinearBench bench =
+          bench_of(quantize, 70, rows == 3 ? 4700 : 600, rows);  // 19 slices, the last of 92 inputs: three rounds
+      const std::vector<float> whole = bench.run(kLinearWays[0], Finish::kStore);
+      for (const LinearWay& way : std::span(kLinearWays).subspan(1)) {
         EXPECT_TRUE(same_bits(bench.run(way, Finish::kStore), whole))
             << name_of(quantize) << rows << " " << way.row_tiles << " " << way.tiles;
       }
@@ -260,9 +186,9 @@ TEST(GpuLinear, AddsUpSlicesWithTheSameBitsInEveryKernel) {
 
 TEST(GpuLinear, AddsToWhatIsThereAndGatesWithTheBitsOfOneAfterTheOther) {
   for (const std::optional<Format> quantize : kAllTiled) {
-    for (const Way& way : kWays) {
+    for (const LinearWay& way : kLinearWays) {
       const std::uint32_t rows = way.row_tiles == 0 ? 33 : way.row_tiles * kTileRows - 5;
-      Bench bench(quantize, 96, 300, rows, rows);
+      LinearBench bench = bench_of(quantize, 96, 300, rows);
       const std::vector<float> y = bench.run(way, Finish::kStore);
       std::vector<float> added = bench.before();
       for (std::size_t i = 0; i < y.size(); ++i) added[i] = added[i] + y[i];

@@ -70,7 +70,7 @@ struct SampledRow {
 
 // Three sequences by chunks of `chunk` rows, all rows speak.
 SampledRow said(Ops& ops, const TinyModel& model, std::optional<Format> quantize, KvType kv, std::uint32_t chunk) {
-  const model::Decoder decoder(ops, model.config, *model.files, 64, quantize);
+  const model::Decoder decoder(ops, model.config, *model.files, 64, {.quantize = quantize});
   backend::KvShape shape = model.config.kv_shape(16, 6, kv);
   shape.num_residual_groups = 3;
   const auto cache = ops.make_kv(shape);

@@ -10,8 +10,11 @@ namespace {
 
 TEST(BlockPanels, GiveBackTheNumbersOfTheBlocks) {
   Random random(51);
-  for (const BlockLayout& layout : packed_layouts()) {
-    for (const std::uint32_t k : {layout.elements, 512u, 768u + (layout.elements == 256 ? 0u : 96u)}) {
+  for (const BlockLayout& layout : backend::block_layouts()) {
+    for (const std::uint32_t k : {layout.elements, 512u,
+                                  768u + (layout.elements == 256  ? 0u
+                                          : layout.elements == 64 ? 64u
+                                                                  : 96u)}) {
       Matrix w = random_blocks(random, layout, 19, k);
       for (std::size_t i = 0; i < w.bits.size(); i += 7) w.bits[i] = static_cast<std::uint8_t>(random.below(256));
       backend::widen_blocks(layout.type, reinterpret_cast<const std::byte*>(w.bits.data()), w.values);
@@ -38,14 +41,14 @@ TEST(BlockPanels, TakeTheBitsOfTheirCodesAndScales) {
   EXPECT_EQ(bits_per_number(BlockType::kQ6_K), 6.625);
   EXPECT_EQ(bits_per_number(BlockType::kQ2_K), 3.125);
   EXPECT_EQ(bits_per_number(BlockType::kQ3_K), 3.625);
-  for (const BlockLayout& layout : packed_layouts()) {
+  for (const BlockLayout& layout : backend::block_layouts()) {
     EXPECT_LE(bits_per_number(layout.type), 1.2 * 8 * layout.bytes / layout.elements) << layout.name;
   }
 }
 
 TEST(BlockPanels, AreQuantisedAnewFromTheirNumbers) {
   Random random(52);
-  for (const BlockLayout& layout : packed_layouts()) {
+  for (const BlockLayout& layout : backend::block_layouts()) {
     const Matrix w = random_blocks(random, layout, 40, 512);
     const Matrix widened = make_matrix(w.n, w.k, Format::kF32, w.values);
     for (const Format format : backend::kQuantizedFormats) {
@@ -64,7 +67,10 @@ TEST(BlockPanels, AreTheOnesThatTheLayoutsNumberStandsFor) {
   ASSERT_STREQ(PackedWeight::kLayout, "cpu panels/2");
   std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a, of all types
   Random random(53);
-  for (const BlockLayout& layout : packed_layouts()) {
+  for (const BlockLayout& layout : backend::block_layouts()) {
+    if (layout.type == BlockType::kNVFP4) {
+      EXPECT_EQ(hash, 10107861180484951817u);  // of the types before it
+    }
     const Matrix w = random_blocks(random, layout, 19, 256 + 2 * std::max(layout.elements, 64u));
     const auto ops = make_ops("auto", 1);
     const auto packed = pack(*ops, w, std::nullopt);
@@ -72,7 +78,7 @@ TEST(BlockPanels, AreTheOnesThatTheLayoutsNumberStandsFor) {
       hash = (hash ^ static_cast<std::uint64_t>(b)) * 0x100000001b3u;
     }
   }
-  EXPECT_EQ(hash, 10107861180484951817u);
+  EXPECT_EQ(hash, 11582760345755084335u);
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ void expect_plain(const std::vector<float>& x, const Matrix& w, const BlockLayou
 
 TEST(LinearOfBlocks, EqualsThePlainLoopWhateverTheShape) {
   Random random(41);
-  for (const BlockLayout& layout : packed_layouts()) {
+  for (const BlockLayout& layout : backend::block_layouts()) {
     for (const std::uint32_t blocks : {1u, 3u, 8u, 9u, 17u}) {
       const std::uint32_t k = layout.elements * (layout.elements == 256 ? (blocks + 2) / 4 + 1 : blocks);
       for (const std::uint32_t rows : {1u, 2u, 3u, 5u, 6u, 7u, 13u}) {
@@ -42,7 +42,7 @@ TEST(LinearOfBlocks, EqualsThePlainLoopWhateverTheShape) {
 
 TEST(LinearOfBlocks, InF32IsTheProductWithTheWidenedNumbers) {
   Random random(42);
-  for (const BlockLayout& layout : packed_layouts()) {
+  for (const BlockLayout& layout : backend::block_layouts()) {
     const Matrix w = random_blocks(random, layout, 70, 768);
     const Matrix widened = make_matrix(w.n, w.k, Format::kF32, w.values);
     const std::vector<float> x = random.floats(std::size_t{9} * w.k);
@@ -56,18 +56,10 @@ TEST(LinearOfBlocks, InF32IsTheProductWithTheWidenedNumbers) {
 TEST(LinearOfBlocks, SumsOfTheLargestCodesDoNotOverflow) {
   constexpr std::uint32_t kRows = 7;
   Random random(43);
-  for (const BlockLayout& layout : packed_layouts()) {
+  for (const BlockLayout& layout : backend::block_layouts()) {
     for (const std::uint8_t byte : {0x00, 0xff, 0x7f, 0x80, 0x55, 0xaa}) {
       Matrix w = random_blocks(random, layout, 33, 512);
-      const std::size_t blocks = w.bits.size() / layout.bytes;
-      for (std::size_t i = 0; i < blocks; ++i) {
-        std::uint8_t* block = w.bits.data() + i * layout.bytes;
-        std::vector<std::uint8_t> all(layout.bytes, byte);
-        for (const std::uint32_t at : halves_of(layout)) std::memcpy(all.data() + at, block + at, 2);
-        if (layout.type == BlockType::kMXFP4) all[0] = block[0];
-        std::memcpy(block, all.data(), all.size());
-      }
-      backend::widen_blocks(layout.type, reinterpret_cast<const std::byte*>(w.bits.data()), w.values);
+      fill_codes(w, layout, byte);
       std::vector<float> x(std::size_t{kRows} * w.k);
       for (std::size_t i = 0; i < x.size(); ++i) {
         const std::size_t row = i / w.k;
@@ -82,7 +74,7 @@ TEST(LinearOfBlocks, SumsOfTheLargestCodesDoNotOverflow) {
 TEST(LinearOfBlocks, ARowIsTheSameAloneAmongOthersAndOnAnyNumberOfThreads) {
   constexpr std::uint32_t kRows = 23;
   Random random(44);
-  for (const BlockLayout& layout : packed_layouts()) {
+  for (const BlockLayout& layout : backend::block_layouts()) {
     const Matrix w = random_blocks(random, layout, 131, 768);
     const std::vector<float> x = random.floats(std::size_t{kRows} * w.k);
     for (const Activation activation : kActivations) {
@@ -103,7 +95,7 @@ TEST(LinearOfBlocks, ARowIsTheSameAloneAmongOthersAndOnAnyNumberOfThreads) {
 
 TEST(LinearOfBlocks, AddsABiasOfEachMatrixAndPacksSeveralAsOne) {
   Random random(45);
-  for (const BlockLayout& layout : packed_layouts()) {
+  for (const BlockLayout& layout : backend::block_layouts()) {
     const Matrix a = random_blocks(random, layout, 21, 512);
     const Matrix b = random_blocks(random, layout, 40, 512);
     const std::vector<float> bias = random.floats(a.n);
@@ -127,7 +119,7 @@ TEST(LinearOfBlocks, AddsABiasOfEachMatrixAndPacksSeveralAsOne) {
 
 TEST(LinearOfBlocks, AFaultInAnInputMakesItsRowNanAndNoOther) {
   Random random(46);
-  for (const BlockLayout& layout : packed_layouts()) {
+  for (const BlockLayout& layout : backend::block_layouts()) {
     const Matrix w = random_blocks(random, layout, 20, 512);
     const std::vector<float> x = random.floats(std::size_t{5} * w.k);
     for (const std::string& isa : supported_isas()) {
@@ -148,7 +140,7 @@ TEST(LinearOfBlocks, AFaultInAnInputMakesItsRowNanAndNoOther) {
 
 TEST(LinearOfBlocks, AScaleThatIsNoNumberMakesItsOutputsNan) {
   Random random(47);
-  for (const BlockLayout& layout : packed_layouts()) {
+  for (const BlockLayout& layout : backend::block_layouts()) {
     if (halves_of(layout).empty()) continue;  // every byte of MXFP4 is a power of two
     Matrix w = random_blocks(random, layout, 20, 512);
     const std::uint16_t nan = 0x7e00;
@@ -167,7 +159,7 @@ TEST(LinearOfBlocks, AScaleThatIsNoNumberMakesItsOutputsNan) {
 // An input is off by half a step at most: nothing else is rounded but sums in f32.
 TEST(LinearOfBlocks, InIntegersIsWithinTheRoundingsOfTheInputs) {
   Random random(48);
-  for (const BlockLayout& layout : packed_layouts()) {
+  for (const BlockLayout& layout : backend::block_layouts()) {
     const Matrix w = random_blocks(random, layout, 64, 1024);
     const std::vector<float> x = random.floats(3 * std::size_t{w.k});
     const auto ops = make_ops("auto", 1);
@@ -180,6 +172,42 @@ TEST(LinearOfBlocks, InIntegersIsWithinTheRoundingsOfTheInputs) {
         size += std::abs(w.values[i % w.n * w.k + k]);
       }
       EXPECT_NEAR(out[i], exact, size * (0.5 / 127 + 1e-5)) << layout.name;
+    }
+  }
+}
+
+// A matrix in NVFP4 has a factor, which a product is multiplied by: in a weight of several matrices each its own.
+TEST(LinearOfBlocks, MultipliesByTheFactorsOfTheirMatricesBeforeTheBias) {
+  Random random(48);
+  const BlockLayout& layout = backend::layout_of(BlockType::kNVFP4);
+  constexpr std::uint32_t kInputs = 320;
+  const Matrix first = random_blocks(random, layout, 19, kInputs);
+  const Matrix second = random_blocks(random, layout, 30, kInputs);
+  const float factors[] = {0.37f, -1.9f};
+  const std::vector<float> x = random.floats(std::size_t{3} * kInputs);
+  const std::vector<float> bias = random.floats(49);
+  for (const Activation activation : kActivations) {
+    std::vector<float> expected;
+    const auto of_first = plain_linear_of_blocks(x, first, layout, activation, 3);
+    const auto of_second = plain_linear_of_blocks(x, second, layout, activation, 3);
+    for (std::size_t i = 0; i < 3 * 49; ++i) {
+      const std::size_t n = i % 49;
+      const float sum = n < 19 ? of_first[i / 49 * 19 + n] : of_second[i / 49 * 30 + n - 19];
+      expected.push_back(sum * factors[n < 19 ? 0 : 1] + bias[n]);
+    }
+    backend::HostMatrix views[] = {first.view(), second.view()};
+    for (int i = 0; i < 2; ++i) views[i].factor = factors[i];
+    const std::span<const float> biases[] = {std::span(bias).first(19), std::span(bias).subspan(19)};
+    for (const std::string& isa : supported_isas()) {
+      const auto ops = make_ops(isa, 1);
+      const auto weight = ops->pack(views, biases, Format::of_blocks(layout.type, activation));
+      EXPECT_TRUE(same_bits(run_linear(*ops, x, *weight, 3), expected)) << isa << " " << text_of(layout, activation);
+      const std::vector<float> rows = run_embed(*ops, *weight);
+      for (std::size_t i = 0; i < rows.size(); ++i) {
+        const std::size_t n = i / kInputs;
+        const float number = n < 19 ? first.values[i] : second.values[i - std::size_t{19} * kInputs];
+        ASSERT_EQ(rows[i], number * factors[n < 19 ? 0 : 1]) << i;
+      }
     }
   }
 }

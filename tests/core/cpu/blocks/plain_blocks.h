@@ -21,14 +21,6 @@ using backend::BlockLayout;
 using backend::BlockType;
 using Activation = backend::Format::Activation;
 
-inline std::vector<BlockLayout> packed_layouts() {
-  std::vector<BlockLayout> out;
-  for (const BlockLayout& layout : backend::block_layouts()) {
-    if (has_block_panels(layout.type)) out.push_back(layout);
-  }
-  return out;
-}
-
 // Where a block's f16 lie.
 inline std::vector<std::uint32_t> halves_of(const BlockLayout& layout) {
   switch (layout.type) {
@@ -39,6 +31,7 @@ inline std::vector<std::uint32_t> halves_of(const BlockLayout& layout) {
     case BlockType::kQ6_K:
       return {208};
     case BlockType::kMXFP4:
+    case BlockType::kNVFP4:
       return {};
     default:
       return layout.has_minima ? std::vector<std::uint32_t>{0, 2} : std::vector<std::uint32_t>{0};
@@ -59,17 +52,37 @@ inline Matrix random_blocks(Random& random, const BlockLayout& layout, std::uint
       std::memcpy(block + at, &half, sizeof(half));
     }
     if (layout.type == BlockType::kMXFP4) block[0] = static_cast<std::uint8_t>(100 + random.below(27));
+    for (int j = 0; layout.type == BlockType::kNVFP4 && j < 4; ++j) block[j] &= 0x7f;
   }
   backend::widen_blocks(layout.type, reinterpret_cast<const std::byte*>(out.bits.data()), out.values);
   return out;
 }
 
-// Of one output, in integers.
-inline float plain_dot_of_blocks(const PlainRow& x, const Matrix& w, const BlockLayout& layout, std::size_t n) {
+// Sets every byte but the scales' floats.
+inline void fill_codes(Matrix& w, const BlockLayout& layout, std::uint8_t byte) {
+  for (std::size_t at = 0; at < w.bits.size(); at += layout.bytes) {
+    std::uint8_t* block = w.bits.data() + at;
+    std::vector<std::uint8_t> all(layout.bytes, byte);
+    for (const std::uint32_t half : halves_of(layout)) std::memcpy(all.data() + half, block + half, 2);
+    if (layout.type == BlockType::kMXFP4) all[0] = block[0];
+    if (layout.type == BlockType::kNVFP4) std::memcpy(all.data(), block, 4);
+    std::memcpy(block, all.data(), all.size());
+  }
+  backend::widen_blocks(layout.type, reinterpret_cast<const std::byte*>(w.bits.data()), w.values);
+}
+
+// Of one output, in integers. by_slices: the inputs of every 256 have a sum of their own, and these are added.
+inline float plain_dot_of_blocks(const PlainRow& x, const Matrix& w, const BlockLayout& layout, std::size_t n,
+                                 bool by_slices = false) {
   const std::byte* row = reinterpret_cast<const std::byte*>(w.bits.data()) +
                          n * backend::stored_bytes(Format::of_blocks(layout.type), w.k);
+  float total = 0.0f;
   float sum = 0.0f;
   for (std::uint32_t first = 0; first < w.k; first += 256) {
+    if (by_slices) {
+      total += sum;
+      sum = 0.0f;
+    }
     const std::uint32_t count = std::min(256u, w.k - first);
     const backend::CodedBlocks coded =
         backend::read_blocks(layout, row + backend::stored_bytes(Format::of_blocks(layout.type), first), count);
@@ -85,12 +98,12 @@ inline float plain_dot_of_blocks(const PlainRow& x, const Matrix& w, const Block
       if (layout.has_minima) sum = std::fma(static_cast<float>(codes) * scale, coded.minimum(layout, group), sum);
     }
   }
-  return sum;
+  return total + sum;
 }
 
 inline std::vector<float> plain_linear_of_blocks(const std::vector<float>& x, const Matrix& w,
                                                  const BlockLayout& layout, Activation activation, std::uint32_t rows,
-                                                 std::span<const float> bias = {}) {
+                                                 std::span<const float> bias = {}, bool by_slices = false) {
   std::vector<float> out;
   for (std::size_t r = 0; r < rows; ++r) {
     const auto row = std::span(x).subspan(r * w.k, w.k);
@@ -98,7 +111,7 @@ inline std::vector<float> plain_linear_of_blocks(const std::vector<float>& x, co
     for (std::size_t n = 0; n < w.n; ++n) {
       float sum = 0.0f;
       if (activation == Activation::kInt8) {
-        sum = plain_dot_of_blocks(in_integers, w, layout, n);
+        sum = plain_dot_of_blocks(in_integers, w, layout, n, by_slices);
       } else {
         for (std::size_t k = 0; k < w.k; ++k) sum = std::fma(row[k], w.values[n * w.k + k], sum);
       }

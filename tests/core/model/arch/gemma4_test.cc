@@ -130,7 +130,7 @@ TEST(Gemma4, DescribesWhatItsLayersHave) {
 
 TEST(Gemma4, RefusesWhatItsDecoderHasNot) {
   const auto message = [](const char* extra) { return refusal([&] { parse(extra); }); };
-  EXPECT_THAT(message("\"enable_moe_block\": true"), HasSubstr("'enable_moe_block' is true (bool); expected false"));
+  EXPECT_THAT(message("\"enable_moe_block\": true"), HasSubstr("'num_experts'"));
   EXPECT_THAT(message("\"use_bidirectional_attention\": \"all\""), HasSubstr("'use_bidirectional_attention'"));
   EXPECT_THAT(message("\"global_head_dim\": 21"),
               HasSubstr("'global_head_dim' is 21 (int64); expected an even number"));

@@ -62,6 +62,13 @@ Keys sound_keys(const std::string& name) {
 
 // Keys that only some files have.
 const std::vector<std::string> kRare = {"attention.key_length",
+                                        "attention.key_length_swa",
+                                        "attention.shared_kv_layers",
+                                        "embedding_length_per_layer_input",
+                                        "altup.num_inputs",
+                                        "altup.active_idx",
+                                        "activation_sparsity_scale",
+                                        "rope.freq_base_swa",
                                         "attention.value_length",
                                         "attention.sliding_window",
                                         "attention.sliding_window_pattern",
@@ -164,6 +171,60 @@ TEST(GgufConfig, EveryArchitectureIsRead) {
   }
 }
 
+// eos_token_id of a vocabulary of these tokens, all of them special.
+std::string ends_of(const std::vector<std::string>& tokens) {
+  const test::TemporaryFolder folder;
+  Keys keys = sound_keys("llama");
+  GgufWriter texts;
+  GgufWriter types;
+  texts.put(std::uint32_t{9}).put(std::uint32_t{8}).put(std::uint64_t{tokens.size()});
+  types.put(std::uint32_t{9}).put(std::uint32_t{5}).put(std::uint64_t{tokens.size()});
+  for (const std::string& token : tokens) {
+    texts.text(token);
+    types.put(std::int32_t{3});
+  }
+  keys["tokenizer.ggml.tokens"] = texts.bytes;
+  keys["tokenizer.ggml.token_type"] = types.bytes;
+  std::string out;
+  for (const TokenId id : read(folder, file_of(keys, {})).eos)
+    out += (out.empty() ? "" : " ") + tokens[static_cast<std::size_t>(id)];
+  return out;
+}
+
+TEST(GgufConfig, TokensThatEndAnAnswerAreKnownByTheirTexts) {
+  EXPECT_EQ(ends_of({"a", "<|im_end|>", "b", "<|endoftext|>"}), "<|im_end|> <|endoftext|>");
+  EXPECT_EQ(ends_of({"<|end|>", "<|endoftext|>"}), "<|end|> <|endoftext|>");
+  // A message of gpt-oss ends with <|end|>, and the answer goes on.
+  EXPECT_EQ(ends_of({"<|end|>", "<|return|>", "<|call|>"}), "<|return|> <|call|>");
+  EXPECT_EQ(ends_of({"<|end|>", "<|return|>"}), "<|end|> <|return|>");
+  EXPECT_EQ(ends_of({"<|flush|>", "<|end|>", "<|calls|>"}), "<|flush|> <|calls|>");
+  // Gemma 4 has </s> among its words.
+  EXPECT_EQ(ends_of({"</s>", "<|tool_response>", "<turn|>"}), "<|tool_response> <turn|>");
+  EXPECT_EQ(ends_of({"</s>", "<turn|>"}), "</s> <turn|>");
+  EXPECT_EQ(ends_of({"<|file_sep|>", "<|fim_pad|>"}), "<|file_sep|> <|fim_pad|>");
+}
+
+TEST(GgufConfig, NumbersOfLayersAreOneForAllOrOneForEach) {
+  const test::TemporaryFolder folder;
+  const auto list = [](std::initializer_list<std::uint32_t> numbers) {
+    GgufWriter out;
+    out.put(std::uint32_t{9}).put(std::uint32_t{4}).put(std::uint64_t{numbers.size()});  // an array of uint32
+    for (const std::uint32_t number : numbers) out.put(number);
+    return out.bytes;
+  };
+  Keys keys = sound_keys("llama");
+  keys["llama.feed_forward_length"] = list({96, 96});
+  EXPECT_EQ(read(folder, file_of(keys, {})).layers.front().mlp.width, 96u);
+  for (const auto& [numbers, why] : {std::pair{list({96, 80}), "differs from layer to layer"},
+                                     {list({96, 96, 96}), "has 3 numbers; expected one for each of 2 layers"}}) {
+    keys["llama.feed_forward_length"] = numbers;
+    EXPECT_THAT(refusal(keys), HasSubstr(why));
+  }
+  keys = sound_keys("llama");
+  keys["llama.block_count"] = whole(4097);
+  EXPECT_THAT(refusal(keys), HasSubstr("is 4097; at most 4096"));
+}
+
 TEST(GgufConfig, SizesThatNothingCanBeDividedByAreRefusedByKey) {
   Keys keys = sound_keys("llama");
   keys["llama.attention.head_count"] = whole(0);
@@ -230,7 +291,9 @@ TEST(GgufConfig, AnyMetadataIsReadOrRefused) {
   std::mt19937 draw(1);
   const test::TemporaryFolder folder;
   const std::uint32_t rounds = quire::testing::cases(60);
-  for (const char* name : kNames) {
+  std::vector<const char*> names(kNames.begin(), kNames.end());
+  names.insert(names.end(), {"gemma3n", "gemma4", "qwen2vl", "qwen3vl"});
+  for (const char* name : names) {
     for (std::uint32_t round = 0; round < rounds; ++round) {
       Keys keys = sound_keys(name);
       std::vector<std::string> known;
@@ -246,8 +309,9 @@ TEST(GgufConfig, AnyMetadataIsReadOrRefused) {
         }
       }
       std::vector<std::string> tensors;
-      for (const char* tensor : {"blk.0.attn_q.bias", "blk.0.attn_norm_2.weight", "blk.0.attn_qkv.weight",
-                                 "rope_freqs.weight", "rope_factors_short.weight", "rope_factors_long.weight"}) {
+      for (const char* tensor :
+           {"blk.0.attn_q.bias", "blk.0.attn_norm_2.weight", "blk.0.laurel_l.weight", "blk.0.attn_qkv.weight",
+            "rope_freqs.weight", "rope_factors_short.weight", "rope_factors_long.weight"}) {
         if (draw() % 3 == 0) tensors.emplace_back(tensor);
       }
       try {

@@ -271,7 +271,8 @@ class LoadThroughPackedFile : public ::testing::Test {
   }
   Weights load(std::optional<backend::Format> quantize = std::nullopt, const std::string& path = "") {
     const auto files = ModelFiles::directory(dir_.path());
-    return load_weights(*ops_, parse_config(config_text_, "config.json"), *files, quantize, path);
+    return load_weights(*ops_, parse_config(config_text_, "config.json"), *files,
+                        {.quantize = quantize, .packed_file = path, .on_packed = [this](auto...) { ++told_; }});
   }
   Weights through_file(std::optional<backend::Format> quantize = std::nullopt) { return load(quantize, path_); }
   // Another start uses what this one wrote.
@@ -284,6 +285,7 @@ class LoadThroughPackedFile : public ::testing::Test {
   std::string path_ = dir_.path() + "/model.packed";
   std::string config_text_;
   std::unique_ptr<backend::Ops> ops_;
+  int told_ = 0;  // how far packing is
 };
 
 bool same_bytes(const backend::Weight& a, const backend::Weight& b) {
@@ -316,6 +318,14 @@ TEST_F(LoadThroughPackedFile, GivesTheWeightsThatPackingGives) {
       expect_same(second, packed);
     }
   }
+}
+
+TEST_F(LoadThroughPackedFile, SaysHowFarPackingIsAndNothingWhereNothingIsPacked) {
+  (void)through_file();
+  EXPECT_GT(told_, 0);
+  told_ = 0;
+  EXPECT_TRUE(through_file().from_packed_file());
+  EXPECT_EQ(told_, 0);
 }
 
 TEST_F(LoadThroughPackedFile, NoticesAnotherCheckpointConfigOrTypeAndReplacesTheFile) {
@@ -413,7 +423,7 @@ TEST(PackedFile, ACheckpointInMemoryHasNone) {
   EXPECT_EQ(packed_key(*files, Checkpoint::open(*files), std::nullopt, "x"), std::nullopt);
   const TempDir dir;
   FakeOps ops;
-  load_weights(ops, parse_config(kTinyLlama, "config.json"), *files, std::nullopt, dir.path() + "/x");
+  load_weights(ops, parse_config(kTinyLlama, "config.json"), *files, {.packed_file = dir.path() + "/x"});
   EXPECT_TRUE(fs::is_empty(dir.path()));
 }
 
