@@ -173,8 +173,10 @@ struct ExpertNames {
   std::string shared_gate_up{};  // not empty: gate and up are one tensor
   std::string shared_down = "mlp.shared_expert.down_proj";
   std::string shared_weight = "mlp.shared_expert_gate";  // of MixtureSpec::shared_gate
-  // Whole names; a bias of the first two has "_bias" behind them.
+  // Whole names of tensors of all experts; a bias of "x.weight" is "x.bias", of others "x_bias".
   std::string all_gate_up = "mlp.experts.gate_up_proj";  // gate, then up
+  std::string all_gate{};                                // not empty: gate and up are two tensors
+  std::string all_up{};
   std::string all_down = "mlp.experts.down_proj";
   std::string choice_bias = "mlp.gate.e_score_correction_bias";
   std::string router_norm = "router.scale";

@@ -14,14 +14,14 @@ TensorRows::TensorRows(const Tensor& tensor, const TensorPart& part, TensorEntry
   const bool whole = kind != TensorEntry::Kind::kMatrix;
   const std::uint64_t count = part.matrix == TensorPart::kOnly ? 1 : tensor.shape.front();
   const std::size_t size = tensor.data.size() / count;
-  const FileBytes own = tensor.data.subspan(count == 1 ? 0 : part.matrix * size, size);
+  const FileBytes own = tensor.data.subspan(part.index() * size, size);
   const std::uint64_t num_elements = tensor.num_elements() / count;
   num_rows_ = whole && part.rows == 0 ? num_elements : part.rows_in_file();
   row_bytes_ = size / (whole ? num_elements : part.all_rows());
   if (part.transposed) transpose(own, size / num_elements, part);
   if (!tensor.scales.empty()) {
     const std::size_t scales = tensor.scales.size() / count;
-    join_scales(own, tensor.scales.subspan(count == 1 ? 0 : part.matrix * scales, scales));
+    join_scales(own, tensor.scales.subspan(part.index() * scales, scales));
     row_bytes_ = backend::stored_bytes(format_, part.inputs());
   }
   const FileBytes all = whole_.empty() ? own : FileBytes(whole_);
@@ -37,7 +37,7 @@ TensorRows::TensorRows(const Tensor& tensor, const TensorPart& part, TensorEntry
   if (!widens) return;
   widened_.resize(num_rows_ * part.inputs());
   backend::widen_blocks(format_.blocks, stored().data(), widened_);
-  for (float& number : widened_) number *= tensor.factor;
+  for (float& number : widened_) number *= tensor.factor(part.index());
   format_ = backend::Format::kF32;
 }
 

@@ -337,6 +337,20 @@ class Builder {
   void cut_expert(const MixtureSpec& mixture, std::uint32_t expert) {
     const ExpertNames& names = names_.experts;
     const std::uint64_t width = mixture.expert.width;
+    std::vector<TensorPart> parts;
+    if (names.all_gate.empty()) {
+      parts = cut_gate_up(mixture, expert);
+    } else {
+      if (mixture.expert.gated) parts.push_back(cut(names.all_gate, mixture, expert, width, spec_.hidden));
+      parts.push_back(cut(names.all_up, mixture, expert, width, spec_.hidden));
+    }
+    add_cut(Role::kExpertGateUp, std::move(parts), mixture.expert.bias, expert);
+    add_cut(Role::kExpertDown, {cut(names.all_down, mixture, expert, spec_.hidden, width)}, mixture.expert.bias,
+            expert);
+  }
+  std::vector<TensorPart> cut_gate_up(const MixtureSpec& mixture, std::uint32_t expert) const {
+    const ExpertNames& names = names_.experts;
+    const std::uint64_t width = mixture.expert.width;
     const std::uint64_t num_up = mixture.expert.gated ? 2 : 1;
     std::vector<TensorPart> parts;
     for (std::uint64_t i = 0; i < num_up; ++i) {
@@ -347,9 +361,7 @@ class Builder {
       rows.run = 1;
       rows.stride = num_up;
     }
-    add_cut(Role::kExpertGateUp, std::move(parts), mixture.expert.bias, expert);
-    add_cut(Role::kExpertDown, {cut(names.all_down, mixture, expert, spec_.hidden, width)}, mixture.expert.bias,
-            expert);
+    return parts;
   }
   TensorPart cut(const std::string& name, const MixtureSpec& mixture, std::uint32_t expert, std::uint64_t rows,
                  std::uint64_t inputs) const {
@@ -364,7 +376,11 @@ class Builder {
     entry.expert = expert;
     for (std::size_t i = 0; biased && i < entry.parts.size(); ++i) {
       TensorPart bias = entry.parts[i];
-      bias.name += "_bias";
+      if (bias.name.ends_with(".weight")) {
+        bias = bias_of(std::move(bias));
+      } else {
+        bias.name += "_bias";
+      }
       bias.shape = {bias.shape.front(), bias.all_rows()};
       bias.transposed = false;
       entry.biases.push_back(std::move(bias));

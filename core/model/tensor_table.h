@@ -90,6 +90,7 @@ struct TensorPart {
   // Of a tensor of several matrices or vectors, one behind the other: which one. All of the above is said of that one.
   std::uint32_t matrix = kOnly;
 
+  std::uint64_t index() const { return matrix == kOnly ? 0 : matrix; }  // of its matrix in the tensor
   std::uint64_t all_rows() const { return shape.empty() ? 1 : transposed ? shape.back() : first_extent(); }
   std::uint64_t inputs() const { return transposed ? first_extent() : shape.back(); }  // of a matrix
   std::uint64_t rows_in_file() const { return rows != 0 ? rows : all_rows(); }

@@ -190,7 +190,8 @@ class WeightReader {
       digest(part);
       rows.emplace_back(tensor(part), part, entry.kind, widens);
       matrices.push_back({rows.back().bytes().data(), rows.back().format(), static_cast<std::uint32_t>(part.num_rows()),
-                          static_cast<std::uint32_t>(part.inputs()), widens ? 1.0f : tensor(part).factor});
+                          static_cast<std::uint32_t>(part.inputs()),
+                          widens ? 1.0f : tensor(part).factor(part.index())});
       if (!entry.biases.empty()) bias_values.push_back(values(entry.biases[i]));
     }
     const std::vector<std::span<const float>> biases(bias_values.begin(), bias_values.end());

@@ -45,3 +45,21 @@ def test_a_block_type_gives_the_bits_of_its_numbers_in_f32(name, tmp_path):
     for options in ({"chunk": 7}, {"threads": 1}, {"isa": "scalar"}, {"isa": "avx2"}):
         again = Run(tmp_path / "model.gguf", prompt, config["vocab_size"], tmp_path, **options)
         assert np.array_equal(again.logits.view(np.int32), in_integers.logits.view(np.int32)), options
+
+
+@pytest.mark.parametrize("name", gguf_models.BLOCK_TYPES)
+def test_experts_in_blocks_give_the_bits_of_their_numbers_in_f32(name, tmp_path):
+    vocab = gguf_models.MIXTURE["vocab"]
+    prompt = random_prompt(40, vocab)
+    blocks = gguf_models.write_mixture(tmp_path / "blocks.gguf", name, in_blocks=True)
+    numbers = gguf_models.write_mixture(tmp_path / "numbers.gguf", name, in_blocks=False)
+    of_blocks = Run(blocks, prompt, vocab, tmp_path, greedy=8, activations="f32")
+    of_numbers = Run(numbers, prompt, vocab, tmp_path, greedy=8)
+    assert np.isfinite(of_numbers.logits).all() and of_numbers.logits.std() > 0
+    assert np.array_equal(of_blocks.logits.view(np.int32), of_numbers.logits.view(np.int32))
+    assert np.array_equal(of_blocks.experts, of_numbers.experts) and of_blocks.greedy == of_numbers.greedy
+    in_integers = Run(blocks, prompt, vocab, tmp_path)
+    assert not np.array_equal(in_integers.logits, of_numbers.logits)
+    for options in ({"chunk": 7}, {"threads": 1}, {"isa": "scalar"}, {"isa": "avx2"}):
+        again = Run(blocks, prompt, vocab, tmp_path, **options)
+        assert np.array_equal(again.logits.view(np.int32), in_integers.logits.view(np.int32)), options

@@ -15,6 +15,7 @@ from file_lock import file_lock  # noqa: E402
 from golden_support import Reference, Run, check_greedy, random_prompt  # noqa: E402
 from gguf_converter import sources  # noqa: E402
 from packages import PLACE, install  # noqa: E402
+from test_mxfp4 import write_in_mxfp4  # noqa: E402
 
 pytestmark = pytest.mark.full
 HERE = pathlib.Path(__file__).resolve().parent
@@ -76,8 +77,38 @@ CASES = {
     "falcon-two-norms": Tiny("falcon", dict(new_decoder_architecture=True, num_kv_heads=2), {}),
     "falcon-new-one-norm": Tiny("falcon", dict(new_decoder_architecture=True, num_kv_heads=2, num_ln_in_parallel_attn=1), {}),
 }
+MIXTURES = {
+    "mixtral": Tiny("mixtral", dict(num_local_experts=5, num_experts_per_tok=2, head_dim=24, sliding_window=None), {}),
+    "qwen2_moe": CONFIGURATIONS["qwen2_moe"],
+    "qwen3_moe": Tiny("qwen3_moe", dict(num_experts=8, num_experts_per_tok=2, moe_intermediate_size=32, head_dim=24,
+                                        norm_topk_prob=True), {}),
+    "qwen3vl_moe": Tiny("qwen3_moe", dict(num_experts=8, num_experts_per_tok=3, moe_intermediate_size=24, head_dim=24, norm_topk_prob=True), {}),
+    "olmoe": CONFIGURATIONS["olmoe"],
+    "granitemoe": CONFIGURATIONS["granitemoe"],
+    "granitemoeshared": CONFIGURATIONS["granitemoeshared-bf16"],
+    "phimoe": Tiny("phimoe", dict(num_local_experts=5, intermediate_size=40, attention_bias=True, lm_head_bias=True,
+                                  original_max_position_embeddings=4096, sliding_window=None), {}),
+    "phimoe-longrope": Tiny("phimoe", dict(num_local_experts=5, intermediate_size=40, max_position_embeddings=512, original_max_position_embeddings=512,
+                                           sliding_window=None, rope_parameters={**LONGROPE, "original_max_position_embeddings": 512,
+                                                                                 "short_mscale": 1.0, "long_mscale": 1.0}), {}),
+    "ernie4_5_moe": CONFIGURATIONS["ernie4_5_moe"],
+    "glm4_moe": CONFIGURATIONS["glm4_moe"],
+    "glm4_moe-groups": CONFIGURATIONS["glm4_moe-groups-bf16"],
+    "dots1": Tiny("dots1", dict(n_routed_experts=8, num_experts_per_tok=2, moe_intermediate_size=32, n_shared_experts=2, head_dim=24,
+                                first_k_dense_replace=1, sliding_window=None), {}),
+    "minimax_m2": CONFIGURATIONS["minimax_m2"],
+    "gpt_oss": Tiny("gpt_oss", dict(head_dim=24, num_local_experts=8, num_experts_per_tok=3, intermediate_size=40, sliding_window=24,
+                                    rope_parameters={"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 64, "rope_theta": 1e4,
+                                                     "truncate": False}), {}),
+    "gpt_oss-square": CONFIGURATIONS["gpt_oss-hub-square-bf16"],
+    "hunyuan_moe": Tiny("hunyuan_v1_moe", dict(head_dim=16, num_experts=6, moe_topk=3, intermediate_size=40), {},
+                        spelling={"moe_topk": [3] * 4, "moe_intermediate_size": [40] * 4, "num_shared_expert": [1] * 4}),
+    "hy_v3": CONFIGURATIONS["hy_v3"],
+    "gemma4-with-experts": CONFIGURATIONS["gemma4-with-experts"],
+}
+CASES.update(MIXTURES)
 # Names that the converter knows instead of transformers' class.
-ARCHITECTURES = {"mpt": "MPTForCausalLM", "mpt-clipped": "MPTForCausalLM", "mistral3": "Mistral3ForConditionalGeneration",
+ARCHITECTURES = {"phimoe": "PhiMoEForCausalLM", "phimoe-longrope": "PhiMoEForCausalLM", "mpt": "MPTForCausalLM", "mpt-clipped": "MPTForCausalLM", "mistral3": "Mistral3ForConditionalGeneration",
                  "qwen2vl": "Qwen2VLForConditionalGeneration", "qwen3vl": "Qwen3VLForConditionalGeneration"}
 
 
@@ -107,3 +138,16 @@ def test_logits_and_greedy_tokens_are_those_of_the_source(name, converter, tmp_p
         print(f"{length} tokens: {(difference / tolerance).max():.3g} of the tolerance {tolerance.max():.3g}")
         assert (difference <= tolerance).all()
         check_greedy(reference, prompt, run.greedy)
+
+
+def test_gpt_oss_in_mxfp4_has_the_bits_of_its_safetensors(converter, tmp_path):
+    blocks = write_in_mxfp4(tmp_path)[0]
+    command = [sys.executable, HERE / "gguf_converter.py", converter, blocks, tmp_path / "model.gguf"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    prompt = random_prompt(70, 320)
+    for activations in ("f32", "int8"):
+        ours = Run(tmp_path / "model.gguf", prompt, 320, tmp_path, greedy=16, activations=activations)
+        theirs = Run(blocks, prompt, 320, tmp_path, greedy=16, activations=activations)
+        assert np.array_equal(ours.logits.view(np.int32), theirs.logits.view(np.int32))
+        assert np.array_equal(ours.experts, theirs.experts) and ours.greedy == theirs.greedy

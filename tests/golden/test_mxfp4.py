@@ -30,7 +30,11 @@ def quantised(matrices):
 
 @pytest.fixture
 def models(tmp_path):
-    """The same model with experts in MXFP4, and in f32."""
+    return write_in_mxfp4(tmp_path)
+
+
+def write_in_mxfp4(tmp_path):
+    """Folders of the same model with experts in MXFP4, and in f32."""
     model = draw_model(CONFIGURATIONS["gpt_oss-in-blocks"])
     for name in ("f32", "mxfp4"):
         model.save_pretrained(tmp_path / name)

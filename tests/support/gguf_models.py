@@ -130,3 +130,60 @@ def write_drawn(path, name):
             stem = gguf_name(original).removesuffix("weight")
             listed += [(stem + "scale", np.array([factor]), KINDS.F32), (stem + "input_scale", np.array([3], np.float32), KINDS.F32)]
     return write(path, listed=listed)
+
+
+MIXTURE = dict(vocab=320, hidden=256, width=256, layers=2, heads=4, kv_heads=2, head_dim=32, experts=5, used=2)
+
+
+def drawn_experts(name):
+    """{tensor of all experts: (raw blocks, factors of its matrices, the numbers that they are)}, of a random mixture."""
+    shape, kind = MIXTURE, KINDS[name]
+    out = {}
+    for layer in range(shape["layers"]):
+        for seed, (part, rows, inputs) in enumerate((("gate", shape["width"], shape["hidden"]), ("up", shape["width"], shape["hidden"]),
+                                                     ("down", shape["hidden"], shape["width"]))):
+            raw = drawn_blocks(name, (shape["experts"], rows, inputs), 10 * layer + seed)
+            factors = 2.0 ** (np.arange(shape["experts"]) % 3 - 1) if name == "NVFP4" else np.ones(shape["experts"])
+            numbers = gguf.dequantize(raw, kind).astype(np.float32) * factors.astype(np.float32)[:, None, None]
+            out[f"blk.{layer}.ffn_{part}_exps"] = raw, factors.astype(np.float32), numbers
+    return out
+
+
+def write_mixture(path, name, in_blocks):
+    """A random mixture of experts (qwen3moe) whose experts are blocks of that type, or the numbers that these are."""
+    shape, draw = MIXTURE, np.random.default_rng(5)
+    writer = gguf.GGUFWriter(path, "qwen3moe")
+    writer.add_context_length(1024), writer.add_embedding_length(shape["hidden"]), writer.add_block_count(shape["layers"])
+    writer.add_feed_forward_length(shape["width"]), writer.add_head_count(shape["heads"]), writer.add_head_count_kv(shape["kv_heads"])
+    writer.add_key_length(shape["head_dim"]), writer.add_value_length(shape["head_dim"]), writer.add_layer_norm_rms_eps(1e-6)
+    writer.add_rope_freq_base(1e4), writer.add_expert_count(shape["experts"]), writer.add_expert_used_count(shape["used"])
+    writer.add_expert_feed_forward_length(shape["width"])
+    tokens = [chr(256 + place) for place in range(shape["vocab"])]
+    writer.add_tokenizer_model("gpt2"), writer.add_tokenizer_pre("gpt-2"), writer.add_token_list(tokens)
+    writer.add_token_types([gguf.TokenType.NORMAL] * len(tokens)), writer.add_token_merges([])
+
+    def matrix(tensor, rows, inputs):
+        writer.add_tensor(tensor, (draw.standard_normal((rows, inputs)) * inputs ** -0.5).astype(np.float32))
+
+    def norm(tensor, size):
+        writer.add_tensor(tensor, draw.uniform(0.5, 1.5, size).astype(np.float32))
+
+    matrix("token_embd.weight", shape["vocab"], shape["hidden"]), matrix("output.weight", shape["vocab"], shape["hidden"])
+    norm("output_norm.weight", shape["hidden"])
+    for layer in range(shape["layers"]):
+        q, kv = (shape[heads] * shape["head_dim"] for heads in ("heads", "kv_heads"))
+        for part, rows, inputs in (("attn_q", q, shape["hidden"]), ("attn_k", kv, shape["hidden"]), ("attn_v", kv, shape["hidden"]),
+                                   ("attn_output", shape["hidden"], q), ("ffn_gate_inp", shape["experts"], shape["hidden"])):
+            matrix(f"blk.{layer}.{part}.weight", rows, inputs)
+        for part, size in (("attn_norm", shape["hidden"]), ("ffn_norm", shape["hidden"]), ("attn_q_norm", shape["head_dim"]),
+                           ("attn_k_norm", shape["head_dim"])):
+            norm(f"blk.{layer}.{part}.weight", size)
+    for tensor, (raw, factors, numbers) in drawn_experts(name).items():
+        if not in_blocks:
+            writer.add_tensor(tensor + ".weight", numbers)
+            continue
+        writer.add_tensor(tensor + ".weight", raw, raw_dtype=KINDS[name])
+        if name == "NVFP4":
+            writer.add_tensor(tensor + ".scale", factors)
+    writer.write_header_to_file(), writer.write_kv_data_to_file(), writer.write_tensors_to_file(), writer.close()
+    return path

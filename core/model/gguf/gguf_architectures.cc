@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/base/log.h"
+#include "core/model/gguf/gguf_mixtures.h"
 
 namespace quire::model {
 namespace {
@@ -288,7 +289,13 @@ void describe_internlm2(const GgufSource& source, json::object& config) {
   config["bias"] = source.has_tensor("blk.0.attn_q.bias");
 }
 
-void rename_seed_oss(const GgufSource&, TensorNames& names) { names.mlp_norm = "post_attention_norm"; }
+// The norm before the MLP has the name that it has in transformers.
+void rename_mlp_norm(const GgufSource&, TensorNames& names) { names.mlp_norm = "post_attention_norm"; }
+
+void rename_gpt_oss(const GgufSource& source, TensorNames& names) {
+  rename_mlp_norm(source, names);
+  names.sinks = "attn_sinks.weight";
+}
 
 void rename_gemma4(const GgufSource&, TensorNames& names) {
   names.per_layer_embedding = "per_layer_token_embd";
@@ -298,6 +305,10 @@ void rename_gemma4(const GgufSource&, TensorNames& names) {
   names.per_layer_out = "proj";
   names.per_layer_norm = "post_norm";
   names.scale = "layer_output_scale.weight";
+  // Beside experts the MLP is called as without.
+  names.experts.shared_gate = names.gate;
+  names.experts.shared_up = names.up;
+  names.experts.shared_down = names.down;
 }
 
 void rename_gemma3n(const GgufSource& source, TensorNames& names) {
@@ -321,7 +332,12 @@ void rename_falcon(const GgufSource& source, TensorNames& names) {
 }
 
 constexpr GgufArchitecture kArchitectures[] = {
-    {.name = "llama", .model_type = "llama", .in_pairs = true, .describe = describe_llama},
+    {.name = "llama",
+     .model_type = "llama",
+     .in_pairs = true,
+     .describe = describe_llama,
+     .dense_too = true,
+     .describe_experts = describe_mixtral},
     {.name = "qwen2", .model_type = "qwen2"},
     {.name = "qwen2vl", .model_type = "qwen2"},
     {.name = "qwen3", .model_type = "qwen3", .describe = describe_qwen3},
@@ -340,7 +356,9 @@ constexpr GgufArchitecture kArchitectures[] = {
      .layers_differ = true,
      .reads_rope_freqs = true,
      .describe = describe_gemma4,
-     .rename = rename_gemma4},
+     .rename = rename_gemma4,
+     .dense_too = true,
+     .describe_experts = describe_gemma4_experts},
     {.name = "phi2", .model_type = "phi", .layer_norms = true, .describe = describe_phi2},
     {.name = "phi3", .model_type = "phi3", .describe = describe_phi3},
     {.name = "granite", .model_type = "granite", .in_pairs = true, .describe = describe_granite},
@@ -350,7 +368,7 @@ constexpr GgufArchitecture kArchitectures[] = {
     {.name = "arcee", .model_type = "arcee", .in_pairs = true, .describe = describe_llama},
     {.name = "apertus", .model_type = "apertus", .describe = describe_apertus},
     {.name = "internlm2", .model_type = "internlm2", .in_pairs = true, .describe = describe_internlm2},
-    {.name = "seed_oss", .model_type = "seed_oss", .describe = describe_seed_oss, .rename = rename_seed_oss},
+    {.name = "seed_oss", .model_type = "seed_oss", .describe = describe_seed_oss, .rename = rename_mlp_norm},
     {.name = "exaone4", .model_type = "exaone4", .describe = describe_exaone4},
     {.name = "ernie4_5", .model_type = "ernie4_5", .describe = describe_ernie4_5},
     {.name = "hunyuan-dense", .model_type = "hunyuan_v1_dense", .describe = describe_qwen3},
@@ -371,6 +389,40 @@ constexpr GgufArchitecture kArchitectures[] = {
      .layer_norms = true,
      .describe = describe_falcon,
      .rename = rename_falcon},
+    {.name = "qwen2moe", .model_type = "qwen2_moe", .describe_experts = describe_qwen2_moe},
+    {.name = "qwen3moe", .model_type = "qwen3_moe", .describe = describe_qwen3, .describe_experts = describe_qwen3_moe},
+    {.name = "qwen3vlmoe",
+     .model_type = "qwen3_moe",
+     .describe = describe_qwen3,
+     .describe_experts = describe_qwen3_moe},
+    {.name = "olmoe", .model_type = "olmoe", .describe = describe_qwen3, .describe_experts = describe_olmoe},
+    {.name = "granitemoe",
+     .model_type = "granitemoe",
+     .in_pairs = true,
+     .describe = describe_granite,
+     .describe_experts = describe_granitemoe},
+    {.name = "phimoe", .model_type = "phimoe", .describe = describe_phi3, .describe_experts = describe_phimoe},
+    {.name = "ernie4_5-moe",
+     .model_type = "ernie4_5_moe",
+     .describe = describe_ernie4_5,
+     .describe_experts = describe_ernie4_5_moe},
+    {.name = "glm4moe",
+     .model_type = "glm4_moe",
+     .describe = describe_qwen3,
+     .rename = rename_mlp_norm,
+     .describe_experts = describe_glm4_moe},
+    {.name = "dots1", .model_type = "dots1", .describe_experts = describe_dots1},
+    {.name = "minimax-m2", .model_type = "minimax_m2", .describe_experts = describe_minimax_m2},
+    {.name = "gpt-oss",
+     .model_type = "gpt_oss",
+     .describe = describe_qwen3,
+     .rename = rename_gpt_oss,
+     .describe_experts = describe_gpt_oss},
+    {.name = "hunyuan-moe",
+     .model_type = "hunyuan_v1_moe",
+     .describe = describe_qwen3,
+     .describe_experts = describe_hunyuan_moe},
+    {.name = "hy_v3", .model_type = "hy_v3", .describe = describe_qwen3, .describe_experts = describe_hy_v3},
 };
 
 }  // namespace

@@ -24,6 +24,9 @@ struct GgufArchitecture {
   void (*describe)(const GgufSource& source, boost::json::object& config) = nullptr;
   // Tensors that this architecture calls otherwise than most. May be null.
   void (*rename)(const GgufSource& source, TensorNames& names) = nullptr;
+  bool dense_too = false;  // of those with experts: files may have none
+  // Adds what a config has of experts, behind describe(). Null: files with experts are refused.
+  void (*describe_experts)(const GgufSource& source, boost::json::object& config) = nullptr;
 };
 
 const GgufArchitecture& architecture_of(const GgufSource& source);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/model/gguf/gguf_architectures.h"
+#include "core/model/gguf/gguf_mixtures.h"
 #include "core/model/gguf/gguf_source.h"
 
 namespace quire::model {
@@ -132,6 +133,15 @@ std::uint64_t number_of_all_layers(const GgufSource& source, const GgufArchitect
   return numbers.front();
 }
 
+void add_experts(const GgufSource& source, const GgufArchitecture& architecture, json::object& config) {
+  const bool has_experts = source.uint("expert_count").value_or(0) != 0;
+  if (architecture.describe_experts == nullptr && has_experts) {
+    source.file().refuse_key(source.key("expert_count"), "says that this model has experts, which are not read");
+  }
+  if (architecture.describe_experts == nullptr || (architecture.dense_too && !has_experts)) return;
+  architecture.describe_experts(source, config);
+}
+
 }  // namespace
 
 std::string gguf_config_json(const GgufSet& set) {
@@ -166,6 +176,7 @@ std::string gguf_config_json(const GgufSet& set) {
   config["tie_word_embeddings"] = !source.has_tensor("output.weight");
   describe_rope(source, config);
   if (architecture.describe != nullptr) architecture.describe(source, config);
+  add_experts(source, architecture, config);
   config["eos_token_id"] = end_tokens(source);
   if (const auto bos = source.file().uint("tokenizer.ggml.bos_token_id")) config["bos_token_id"] = *bos;
   return json::serialize(config);
@@ -236,8 +247,15 @@ void fit_to_gguf(const GgufSet& set, ModelSpec& spec) {
   names.head = "output";
   names.skipped = {"rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight"};
   if (source.has_tensor("blk.0.attn_qkv.weight")) names.qkv = "attn_qkv";
-  const bool gated = spec.layers.front().mlp.gated;
-  if (gated && !source.has_tensor("blk.0.ffn_gate.weight")) names.gate_up = "ffn_up";
+  const auto dense = std::ranges::find_if(spec.layers, [](const LayerSpec& layer) { return !layer.experts; });
+  if (dense != spec.layers.end() && dense->mlp.gated &&
+      !source.has_tensor(fmt::format("blk.{}.ffn_gate.weight", dense - spec.layers.begin()))) {
+    names.gate_up = "ffn_up";
+  }
+  names.experts = gguf_expert_names(source);
+  for (std::uint64_t block = source.layers(); block < source.blocks(); ++block) {
+    names.skipped.push_back(fmt::format("blk.{}.*", block));
+  }
   if (architecture.rename != nullptr) architecture.rename(source, names);
   spec.names = std::move(names);
   if (architecture.adds_one) spec.norm_offset = 0.0f;

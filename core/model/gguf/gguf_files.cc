@@ -66,7 +66,7 @@ class GgufModelFiles final : public ModelFiles {
           add_stacked(tensor, file->name(), out.tensors);
         } else {
           out.tensors.push_back(
-              {tensor.name, tensor.dtype, tensor.shape, tensor.data, file->name(), factor_of(tensor)});
+              {tensor.name, tensor.dtype, shape_of(tensor), tensor.data, file->name(), factors_of(tensor)});
         }
       }
     }
@@ -90,14 +90,23 @@ class GgufModelFiles final : public ModelFiles {
     }
     return false;
   }
-  float factor_of(const GgufTensor& tensor) const {
+  std::vector<float> factors_of(const GgufTensor& tensor) const {
     constexpr std::string_view kWeight = ".weight";
-    if (tensor.dtype != "NVFP4" || !tensor.name.ends_with(kWeight)) return 1.0f;
+    if (tensor.dtype != "NVFP4" || !tensor.name.ends_with(kWeight)) return {};
     const GgufTensor* scale = source_.find(tensor.name.substr(0, tensor.name.size() - kWeight.size()) + ".scale");
-    if (scale == nullptr) return 1.0f;
-    const std::vector<float> numbers = source_.numbers(*scale);
-    if (numbers.size() != 1) source_.refuse_tensor(*scale, fmt::format("has {} numbers; expected 1", numbers.size()));
-    return numbers.front();
+    if (scale == nullptr) return {};
+    std::vector<float> numbers = source_.numbers(*scale);
+    const std::uint64_t matrices = tensor.shape.size() == 3 ? tensor.shape.front() : 1;
+    if (numbers.size() != matrices) {
+      source_.refuse_tensor(*scale, fmt::format("has {} numbers; expected {}", numbers.size(), matrices));
+    }
+    return numbers;
+  }
+
+  // A matrix of one row is a vector to programs that do not count its rows.
+  static std::vector<std::uint64_t> shape_of(const GgufTensor& tensor) {
+    if (tensor.shape.size() != 1 || !tensor.name.ends_with(".ffn_gate_inp_shexp.weight")) return tensor.shape;
+    return {1, tensor.shape.front()};
   }
 
   // Gemma 3n's matrices of its streams, which lie in one tensor: "altup_proj.0.weight" and so on.

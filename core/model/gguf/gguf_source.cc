@@ -35,11 +35,26 @@ std::uint64_t GgufSource::heads() const {
   return number;
 }
 
-std::uint64_t GgufSource::layers() const {
-  constexpr std::uint64_t kMaxLayers = 1u << 12;
+std::uint64_t GgufSource::blocks() const {
+  constexpr std::uint64_t kMaxBlocks = 1u << 12;
   const std::uint64_t count = require_uint("block_count");
-  if (count > kMaxLayers) file_.refuse_key(key("block_count"), fmt::format("is {}; at most {}", count, kMaxLayers));
+  if (count > kMaxBlocks) file_.refuse_key(key("block_count"), fmt::format("is {}; at most {}", count, kMaxBlocks));
   return count;
+}
+
+std::uint64_t GgufSource::layers() const {
+  const std::uint64_t count = blocks();
+  const std::uint64_t drafting = uint("nextn_predict_layers").value_or(0);
+  if (drafting > count) {
+    file_.refuse_key(key("nextn_predict_layers"), fmt::format("is {}; the model has {} blocks", drafting, count));
+  }
+  return count - drafting;
+}
+
+std::optional<std::vector<bool>> GgufSource::flags(std::string_view name) const {
+  std::optional<std::vector<bool>> given = file_.flags(key(name));
+  if (given && given->size() == blocks()) given->resize(layers());
+  return given;
 }
 
 std::uint64_t GgufSource::kv_heads() const {
@@ -51,16 +66,16 @@ std::vector<std::uint64_t> GgufSource::by_layer(std::string_view name) const {
   const auto given = file_.integers(key(name));
   if (!given) return {};
   const std::uint64_t num_layers = layers();
-  if (given->size() != 1 && given->size() != num_layers) {
+  if (given->size() != 1 && given->size() != blocks()) {
     file_.refuse_key(key(name),
-                     fmt::format("has {} numbers; expected one for each of {} layers", given->size(), num_layers));
+                     fmt::format("has {} numbers; expected one for each of {} layers", given->size(), blocks()));
   }
   std::vector<std::uint64_t> out;
   for (const std::int64_t number : *given) {
     if (number < 0) file_.refuse_key(key(name), fmt::format("has {}; expected 0 or more", number));
     out.push_back(static_cast<std::uint64_t>(number));
   }
-  if (out.size() == 1) out.resize(num_layers, out.front());
+  if (!out.empty()) out.resize(num_layers, out.front());
   return out;
 }
 

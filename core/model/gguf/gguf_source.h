@@ -26,12 +26,13 @@ class GgufSource {
   std::optional<std::uint64_t> uint(std::string_view name) const { return file_.uint(key(name)); }
   std::optional<double> number(std::string_view name) const;  // finite
   std::optional<bool> flag(std::string_view name) const { return file_.flag(key(name)); }
-  std::optional<std::vector<bool>> flags(std::string_view name) const { return file_.flags(key(name)); }
+  std::optional<std::vector<bool>> flags(std::string_view name) const;  // of layers() at most
   std::uint64_t require_uint(std::string_view name) const;
-  // A number for each layer: one for all, or a list. Empty: the file has no such key.
+  // A number for each of layers(): one for all, or a list. Empty: the file has no such key.
   std::vector<std::uint64_t> by_layer(std::string_view name) const;
 
-  std::uint64_t layers() const;    // at most 4,096
+  std::uint64_t layers() const;    // of the decoder: blocks but for the last ones, which propose drafts
+  std::uint64_t blocks() const;    // at most 4,096
   std::uint64_t heads() const;     // at least 1
   std::uint64_t kv_heads() const;  // of the first layer
   std::uint64_t head_dim() const;

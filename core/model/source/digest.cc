@@ -53,7 +53,7 @@ std::uint64_t hash_bytes(FileBytes bytes, std::uint64_t seed) {
 
 std::uint64_t tensor_digest(const Tensor& tensor) {
   std::string head = tensor.name + "\n" + tensor.dtype + "\n" + shape_text(tensor.shape);
-  if (tensor.factor != 1.0f) head += "\n" + std::to_string(std::bit_cast<std::uint32_t>(tensor.factor));
+  for (const float factor : tensor.factors) head += "\n" + std::to_string(std::bit_cast<std::uint32_t>(factor));
   const std::uint64_t seed = hash_bytes(std::as_bytes(std::span(head)), 0);
   return hash_bytes(tensor.data, tensor.scales.empty() ? seed : hash_bytes(tensor.scales, seed));
 }

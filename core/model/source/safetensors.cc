@@ -254,7 +254,7 @@ void Checkpoint::join_scales() {
     std::vector<std::uint64_t> shape(blocks.shape.begin(), blocks.shape.end() - 1);
     if (scales == nullptr || scales->dtype != "U8" || scales->shape != shape) continue;
     shape.back() *= 32;
-    joined.push_back({base, "MXFP4", std::move(shape), blocks.data, blocks.file, 1.0f, scales->data});
+    joined.push_back({base, "MXFP4", std::move(shape), blocks.data, blocks.file, {}, scales->data});
   }
   for (Tensor& tensor : joined) {
     tensors_.erase(tensor.name + "_blocks");

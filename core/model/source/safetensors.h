@@ -30,12 +30,13 @@ struct Tensor {
   std::string dtype;  // as in the header: "BF16"
   std::vector<std::uint64_t> shape;
   FileBytes data;
-  std::string file;     // its name in errors
-  float factor = 1.0f;  // of all numbers: has_own_factor()
+  std::string file;              // its name in errors
+  std::vector<float> factors{};  // of the numbers of each of its matrices: has_own_factor(); empty: 1
   // Of MXFP4 in safetensors, a scale for each 32 inputs; data then has the codes alone, two inputs side by side in a
   // byte.
   FileBytes scales{};
 
+  float factor(std::uint64_t matrix) const { return factors.empty() ? 1.0f : factors[matrix]; }
   std::uint64_t num_elements() const;             // overflow was checked when the header was read
   std::optional<backend::Format> format() const;  // of F32, BF16 and F16; nullopt for any other dtype
   // Of a block-quantised matrix of a GGUF file; nullopt for any other dtype.

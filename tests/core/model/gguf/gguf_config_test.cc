@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <map>
@@ -32,6 +33,10 @@ constexpr std::array<const char*, 32> kNames = {
     "ernie4_5", "nemotron", "starcoder", "starcoder2", "stablelm", "command-r", "hunyuan-dense", "cohere2",
     "chatglm",  "glm4",     "gpt2",      "gptneox",    "bloom",    "mpt",       "falcon",        "internlm2"};
 
+constexpr std::array<const char*, 12> kMixtures = {"qwen2moe",     "qwen3moe", "qwen3vlmoe", "olmoe",
+                                                   "granitemoe",   "phimoe",   "glm4moe",    "dots1",
+                                                   "ernie4_5-moe", "gpt-oss",  "hy_v3",      "hunyuan-moe"};
+
 // A key's type and value, as the file has them.
 std::string stored(std::uint32_t type, auto value) {
   GgufWriter out;
@@ -57,6 +62,11 @@ Keys sound_keys(const std::string& name) {
   add("rope.freq_base", real(1e4f));
   add("rope.dimension_count", whole(16));
   if (name == "gemma2" || name == "gemma3" || name == "cohere2") add("attention.sliding_window", whole(32));
+  if (std::ranges::find(kMixtures, name) != kMixtures.end() || name == "minimax-m2") {
+    add("expert_count", whole(4));
+    add("expert_used_count", whole(2));
+    add("expert_feed_forward_length", whole(32));
+  }
   return keys;
 }
 
@@ -88,7 +98,18 @@ const std::vector<std::string> kRare = {"attention.key_length",
                                         "rope.scaling.yarn_log_multiplier",
                                         "rope.scaling.yarn_beta_fast",
                                         "rope.scaling.original_context_length",
-                                        "use_parallel_residual"};
+                                        "use_parallel_residual",
+                                        "expert_count",
+                                        "expert_used_count",
+                                        "expert_feed_forward_length",
+                                        "expert_gating_func",
+                                        "expert_weights_norm",
+                                        "expert_weights_scale",
+                                        "expert_group_count",
+                                        "expert_group_used_count",
+                                        "interleave_moe_layer_step",
+                                        "leading_dense_block_count",
+                                        "nextn_predict_layers"};
 
 std::string any_value(std::mt19937& draw) {
   switch (draw() % 14) {
@@ -287,12 +308,98 @@ TEST(GgufConfig, AHeadThatTurnsAsAWholeDoesSoWhereTheFamilyTurnsAPart) {
   }
 }
 
+TEST(GgufConfig, ArchitecturesWithExpertsAreRead) {
+  const test::TemporaryFolder folder;
+  for (const char* name : kMixtures) {
+    const ModelSpec spec = read(folder, file_of(sound_keys(name), {"blk.1.ffn_gate_inp.weight"}));
+    const MixtureSpec* mixture = spec.mixture();
+    ASSERT_NE(mixture, nullptr) << name;
+    EXPECT_EQ(mixture->rule.num_experts, 4u) << name;
+    EXPECT_EQ(mixture->rule.top_k, 2u) << name;
+    EXPECT_EQ(mixture->expert.width, 32u) << name;
+    EXPECT_EQ(spec.names.experts.router, "ffn_gate_inp") << name;
+  }
+}
+
+TEST(GgufConfig, ExpertsThatAnArchitectureDoesNotHaveAreRefused) {
+  Keys keys = sound_keys("qwen3");
+  keys["qwen3.expert_count"] = whole(4);
+  EXPECT_THAT(refusal(keys), HasSubstr("key 'qwen3.expert_count' says that this model has experts"));
+  keys["qwen3.expert_count"] = whole(0);
+  EXPECT_EQ(refusal(keys), "");
+  for (const char* key : {"expert_count", "expert_used_count"}) {
+    keys = sound_keys("qwen3moe");
+    keys.erase(std::string("qwen3moe.") + key);
+    EXPECT_THAT(refusal(keys), HasSubstr(std::string("key 'qwen3moe.") + key + "' is missing"));
+  }
+}
+
+TEST(GgufConfig, LlamaWithExpertsIsMixtral) {
+  const test::TemporaryFolder folder;
+  Keys keys = sound_keys("llama");
+  EXPECT_EQ(read(folder, file_of(keys, {})).mixture(), nullptr);
+  keys["llama.expert_count"] = whole(8);
+  keys["llama.expert_used_count"] = whole(2);
+  const ModelSpec spec = read(folder, file_of(keys, {}));
+  EXPECT_EQ(spec.model_type, "mixtral");
+  EXPECT_EQ(spec.mixture()->expert.width, 256u);
+  EXPECT_TRUE(spec.mixture()->rule.normed);
+}
+
+TEST(GgufConfig, AnotherGatingThanTheArchitecturesIsRefused) {
+  const auto with = [](std::uint32_t gating) {
+    Keys keys = sound_keys("qwen3moe");
+    keys["qwen3moe.expert_gating_func"] = whole(gating);
+    return refusal(keys);
+  };
+  EXPECT_EQ(with(0), "");
+  EXPECT_EQ(with(1), "");
+  for (const std::uint32_t gating : {2u, 3u, 4u}) {
+    EXPECT_THAT(with(gating), HasSubstr("is " + std::to_string(gating) + "; expected 1 for this architecture"));
+  }
+}
+
+TEST(GgufConfig, BlocksThatProposeDraftsAreNoLayers) {
+  const test::TemporaryFolder folder;
+  Keys keys = sound_keys("glm4moe");
+  for (const std::uint32_t drafting : {0u, 1u}) {
+    keys["glm4moe.nextn_predict_layers"] = whole(drafting);
+    const ModelSpec spec = read(folder, file_of(keys, {}));
+    EXPECT_EQ(spec.num_layers(), 2u - drafting);
+    const auto skipped = std::ranges::count(spec.names.skipped, "blk.1.*");
+    EXPECT_EQ(skipped, std::ptrdiff_t{drafting});
+  }
+  keys["glm4moe.nextn_predict_layers"] = whole(3);
+  EXPECT_THAT(refusal(keys), HasSubstr("key 'glm4moe.nextn_predict_layers' is 3; the model has 2 blocks"));
+}
+
+TEST(GgufConfig, LayersWithoutARouterAreDense) {
+  const test::TemporaryFolder folder;
+  for (const char* name : {"qwen3moe", "qwen2moe", "glm4moe", "dots1", "hy_v3", "ernie4_5-moe"}) {
+    const ModelSpec spec = read(folder, file_of(sound_keys(name), {"blk.1.ffn_gate_inp.weight"}));
+    EXPECT_FALSE(spec.layers[0].experts) << name;
+    EXPECT_TRUE(spec.layers[1].experts) << name;
+  }
+}
+
+TEST(GgufConfig, SharedExpertsAreWholeOnes) {
+  const auto with = [&](std::uint64_t rows) {
+    return refusal(sound_keys("glm4moe"),
+                   file_of(sound_keys("glm4moe"), {"blk.1.ffn_gate_inp.weight", "blk.1.ffn_up_shexp.weight"}, rows));
+  };
+  EXPECT_THAT(with(63),
+              HasSubstr("tensor 'blk.1.ffn_up_shexp.weight' has 63 rows; expected a multiple of an expert's 32"));
+  EXPECT_EQ(with(64), "");
+  EXPECT_THAT(with(65), HasSubstr("has 65 rows"));
+}
+
 TEST(GgufConfig, AnyMetadataIsReadOrRefused) {
   std::mt19937 draw(1);
   const test::TemporaryFolder folder;
   const std::uint32_t rounds = quire::testing::cases(60);
   std::vector<const char*> names(kNames.begin(), kNames.end());
-  names.insert(names.end(), {"gemma3n", "gemma4", "qwen2vl", "qwen3vl"});
+  names.insert(names.end(), kMixtures.begin(), kMixtures.end());
+  names.insert(names.end(), {"gemma3n", "gemma4", "qwen2vl", "qwen3vl", "minimax-m2"});
   for (const char* name : names) {
     for (std::uint32_t round = 0; round < rounds; ++round) {
       Keys keys = sound_keys(name);
@@ -311,7 +418,8 @@ TEST(GgufConfig, AnyMetadataIsReadOrRefused) {
       std::vector<std::string> tensors;
       for (const char* tensor :
            {"blk.0.attn_q.bias", "blk.0.attn_norm_2.weight", "blk.0.laurel_l.weight", "blk.0.attn_qkv.weight",
-            "rope_freqs.weight", "rope_factors_short.weight", "rope_factors_long.weight"}) {
+            "rope_freqs.weight", "rope_factors_short.weight", "rope_factors_long.weight", "blk.0.ffn_gate_inp.weight",
+            "blk.1.ffn_gate_inp.weight", "blk.1.ffn_up_shexp.weight", "blk.1.ffn_gate_up_exps.weight"}) {
         if (draw() % 3 == 0) tensors.emplace_back(tensor);
       }
       try {
