@@ -1,5 +1,6 @@
 """A cache of its own for each test, and the tool that pulls into it."""
 
+import contextlib
 import hashlib
 import os
 import pathlib
@@ -38,6 +39,12 @@ class Cache:
 
     def folder(self, repo):
         return self.root / ("models--" + repo.replace("/", "--"))
+
+    def has_part_of(self, repo, num_bytes):
+        """True if so many bytes of a file that is still coming are there."""
+        with contextlib.suppress(FileNotFoundError):  # a part that has just become a blob
+            return any(path.stat().st_size >= num_bytes for path in self.folder(repo).glob("blobs/*.incomplete"))
+        return False
 
     def files_of(self, repo, commit):
         """{path: bytes} of a snapshot, through its links."""

@@ -403,9 +403,8 @@ def test_a_pull_meanwhile_of_a_removal_ends_with_the_whole_model(make_cache):
 
 def wait_for_part(cache, bytes_there, process):
     for _ in range(2000):
-        with contextlib.suppress(FileNotFoundError):  # a part that has just become a blob
-            if any(path.stat().st_size >= bytes_there for path in cache.folder(NAME).glob("blobs/*.incomplete")):
-                return
+        if cache.has_part_of(NAME, bytes_there):
+            return
         assert process.poll() is None, process.communicate()
         time.sleep(0.005)
     raise AssertionError("nothing arrived")
