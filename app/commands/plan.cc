@@ -1,4 +1,5 @@
-// quire serve --plan: prints the memory that serving would take, from file headers alone: packs nothing, opens no port.
+// quire serve --plan: prints the memory that serving would take, from file headers or config.json alone: packs nothing,
+// opens no port.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 #include "app/model/chat_templates.h"
 #include "app/model/engine_settings.h"
 #include "app/model/loaded_model.h"
+#include "app/model/speed_estimate.h"
 #include "core/base/log.h"
 
 namespace quire::app {
@@ -26,7 +28,8 @@ void print_model(const ReadModel& read) {
   if (read.device->num_ranks() > 1) {
     fmt::print("tensor parallel: {} devices; all sizes below are per device\n", read.device->num_ranks());
   }
-  fmt::print("weights: {} as stored, {} packed\n", bytes_text(read.weight_bytes), bytes_text(read.packed_bytes));
+  fmt::print("weights: {} as stored, {} packed{}\n", bytes_text(read.weight_bytes), bytes_text(read.packed_bytes),
+             read.has_weights ? "" : ", by config.json: there are no weights here");
   if (const std::string experts = experts_text(read.config); !experts.empty()) {
     fmt::print("experts of a token: {}; {} of the packed weights are active\n", experts, bytes_text(read.step_bytes));
   }
@@ -67,23 +70,33 @@ void print_concurrency(const MemoryPlan& plan, const MemoryRequest& request) {
   }
 }
 
+void print_speed(const MemoryPlan& plan, const MemoryRequest& request, const ReadModel& read) {
+  const SpeedEstimate speed = estimate_speed(read.step_bytes, read.device->free_bytes());
+  const std::uint64_t kv_bytes = request.most_blocks(plan.max_model_len) * request.block_bytes;
+  fmt::print("decoding speed: {} ({})\n", speed_text(speed, plan.max_model_len, kv_bytes), speed_source_text(speed));
+}
+
+// Anything in the files that would make a start fail must fail here, too.
+std::vector<PinnedPrefix> check_texts(const Config& config, const ReadModel& read, const MemoryRequest& request) {
+  load_chat_model(config, *read.source.files);
+  const auto tokenizer = load_tokenizer(*read.source.files);
+  model::load_generation_defaults(*read.source.files, read.config);
+  return read_pinned_prefixes(config.pin_prefix, *tokenizer, read.config.vocab, wanted_length(request));
+}
+
 }  // namespace
 
 int plan(const Config& given, const std::vector<std::string>& notes) {
   const Config config = with_embedded_head(given);
   for (const std::string& note : notes) log_info("note", "{}", note);
-  const ReadModel read = read_model(config, open_model(config.model));
+  const ReadModel read = read_model(config, open_model(config.model), WeightFiles::kPlanned);
   print_model(read);
   std::fflush(stdout);  // if planning fails below, this output explains it
   const MemoryRequest request = with_drafts(request_before_packing(config, read), draft_memory(config, read));
-  // Anything that would make a start fail must fail here, too.
-  load_chat_model(config, *read.source.files);
-  const auto tokenizer = load_tokenizer(*read.source.files);
-  model::load_generation_defaults(*read.source.files, read.config);
-  const std::vector<PinnedPrefix> pinned =
-      read_pinned_prefixes(config.pin_prefix, *tokenizer, read.config.vocab, wanted_length(request));
-  const MemoryPlan plan = plan_memory(with_pinned(request, pinned));
+  const MemoryPlan plan =
+      plan_memory(read.has_weights ? with_pinned(request, check_texts(config, read, request)) : request);
   print_cache(plan, request, read, config.max_num_batched_tokens, kv_groups(config, read.config).describe());
+  if (!read.device->has_own_memory()) print_speed(plan, request, read);
   print_concurrency(plan, request);
   return 0;
 }

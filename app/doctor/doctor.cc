@@ -29,7 +29,8 @@ doctor::ModelFacts model_facts(const Config& config) {
     facts.stream_bytes = longest.bytes;
     facts.longest = longest.tokens;
     facts.free_bytes = seen.free_bytes;
-    facts.tokens_per_s = seen.speed.tokens_per_s;
+    facts.tokens_per_s = seen.speed.tokens_per_s(0);
+    if (!seen.has_weights) facts.problem = local.model + " has a config.json and no weights";
   } catch (const StartError& error) {
     facts.problem = error.what();
   }

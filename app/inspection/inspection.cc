@@ -4,7 +4,7 @@
 
 #include "app/model/engine_settings.h"
 #include "app/model/machine.h"
-#include "app/model/read_bandwidth.h"
+#include "app/model/planned_checkpoint.h"
 #include "core/base/check.h"
 #include "core/base/start_error.h"
 
@@ -32,32 +32,6 @@ KvMemory kv_memory(const Inspection& seen, const MemoryRequest& request, backend
   return out;
 }
 
-// Median over a time in which all of a small buffer is read often.
-double read_bandwidth(std::uint32_t threads, std::uint64_t buffer_bytes) {
-  constexpr std::uint64_t kAllBytes = std::uint64_t{2} << 30;
-  const auto runs = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(kAllBytes / buffer_bytes, 5, 101));
-  std::vector<double> figures = measure_read_bandwidth(threads, buffer_bytes, runs);
-  const auto middle = figures.begin() + static_cast<std::ptrdiff_t>(figures.size() / 2);
-  std::ranges::nth_element(figures, middle);
-  return *middle;
-}
-
-SpeedEstimate estimate_speed(const Inspection& seen, std::uint64_t step_bytes) {
-  constexpr std::uint64_t kLeast = std::uint64_t{1} << 20;
-  constexpr std::uint64_t kMost = std::uint64_t{256} << 20;  // far beyond most caches
-  SpeedEstimate out;
-  out.threads = usable_cpus();
-  out.step_bytes = std::max<std::uint64_t>(step_bytes, 1);
-  const std::uint64_t most = std::max(kLeast, std::min(kMost, seen.free_bytes.value_or(kMost) / 4));
-  out.bytes_per_s = read_bandwidth(out.threads, std::clamp(out.step_bytes, kLeast, most));
-  const auto at = [&](std::uint64_t kv_bytes) {
-    return out.bytes_per_s / static_cast<double>(out.step_bytes + kv_bytes);
-  };
-  out.tokens_per_s = at(0);
-  out.tokens_per_s_at_limit = at(seen.served_kv().contexts.back().bytes);
-  return out;
-}
-
 void read_chat(const Config& config, const model::ModelFiles& files, Inspection& out) {
   try {
     const ChatSummary chat = summary_of(*load_chat_model(config, files));
@@ -76,11 +50,15 @@ const KvMemory& Inspection::served_kv() const {
 }
 
 Inspection inspect_model(const Config& config, const ModelSource& source) {
-  Inspection out{.name = source.name,
-                 .config = model::load_config(*source.files),
-                 .checkpoint = model::Checkpoint::open_decoder(*source.files)};
+  const model::ModelSpec stated = model::load_config(*source.files);
+  const bool there = has_weights(*source.files);
+  Inspection out{
+      .name = source.name,
+      .config = stated,
+      .has_weights = there,
+      .checkpoint = there ? model::Checkpoint::open_decoder(*source.files) : planned_checkpoint(stated, *source.files)};
   out.config = model::fitted(out.config, out.checkpoint);
-  model::check_weights(out.config, out.checkpoint);
+  if (there) model::check_weights(out.config, out.checkpoint);
   const std::string blocks = block_types_of(out.checkpoint);
   const backend::Format stored = main_dtype(out.checkpoint);
   out.weights = blocks.empty() ? backend::name_of(stored) : blocks;
@@ -88,7 +66,7 @@ Inspection inspect_model(const Config& config, const ModelSource& source) {
   out.block_tokens = config.block_size;
   out.groups = kv_groups(config, out.config);
   out.kv_type = kv_dtype_of(config, blocks.empty() ? stored : backend::Format::kBF16);
-  read_chat(config, *source.files, out);
+  if (there) read_chat(config, *source.files, out);
 
   const std::unique_ptr<ComputeDevice> device = make_cpu_device(config);
   const PackedSize size = packed_size_of(out.checkpoint, out.config, quantize_of(config), *device);
@@ -102,7 +80,7 @@ Inspection inspect_model(const Config& config, const ModelSource& source) {
   for (const backend::KvType type : backend::kAllKvTypes) {
     out.kv.push_back(kv_memory(out, request, type, *device, contexts));
   }
-  out.speed = estimate_speed(out, size.step_bytes);
+  out.speed = estimate_speed(size.step_bytes, out.free_bytes);
   return out;
 }
 

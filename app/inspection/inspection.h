@@ -3,7 +3,8 @@
 // Shape   sizes in bytes; contexts in tokens, ascending, the last is the longest that the model is served with.
 // Owner   values.
 // Thread  main. The measurement takes a fraction of a second, on threads of its own.
-// Fails   StartError: the model cannot be read. A chat template that cannot be used is a fact, not a failure.
+// Fails   StartError: the model cannot be read. A chat template that cannot be used is a fact, not a failure, and so
+//         are weights that are not there: the facts are then those of config.json.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +15,7 @@
 #include "app/config/config.h"
 #include "app/model/chat_templates.h"
 #include "app/model/loaded_model.h"
+#include "app/model/speed_estimate.h"
 #include "core/model/kv_groups.h"
 #include "core/model/source/safetensors.h"
 
@@ -33,22 +35,10 @@ struct KvMemory {
   std::uint64_t num_blocks = 0;  // that fit
 };
 
-// Decoding speed of one stream. A step reads all weights once, and K and V of the context:
-//   tokens/s = read bandwidth / (weights + context · bytes per token)
-// Source  the roofline model (Williams et al. 2009): a step of one row is bound by memory. Ours: the bandwidth is
-//         measured over a buffer as large as the weights, so that a model that fits into the processor's caches is
-//         taken at their speed.
-struct SpeedEstimate {
-  std::uint32_t threads = 0;
-  double bytes_per_s = 0;
-  std::uint64_t step_bytes = 0;
-  double tokens_per_s = 0;           // of a short context
-  double tokens_per_s_at_limit = 0;  // of the longest
-};
-
 struct Inspection {
   std::string name;
   model::ModelSpec config;
+  bool has_weights = true;  // false: the checkpoint is planned from config.json
   model::Checkpoint checkpoint;
   std::string weights{};     // "bf16", or the types of a GGUF file's blocks
   std::string quantize{};    // value of --quantize
@@ -66,6 +56,7 @@ struct Inspection {
 
   std::uint32_t longest() const { return kv.front().contexts.back().tokens; }
   const KvMemory& served_kv() const;  // of kv_type
+  std::uint64_t longest_kv_bytes() const { return served_kv().contexts.back().bytes; }
 };
 
 // `source` must outlive the result: the tensors' names and sizes are read from its files.

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <string_view>
 #include <utility>
 
@@ -47,22 +46,6 @@ std::string memory_text(const Inspection& seen) {
   return *seen.free_bytes < seen.packed ? free + ": too little for the packed weights" : free;
 }
 
-// Two digits, so that an estimate does not look measured.
-std::string rounded(double number) {
-  return number < 9.95 ? fmt::format("{:.1f}", number)
-                       : fmt::format("{:.0f}", number < 99.5 ? number : std::round(number / 10) * 10);
-}
-
-std::string speed_text(const Inspection& seen) {
-  const SpeedEstimate& speed = seen.speed;
-  return fmt::format(
-      "about {} tokens/s for one stream on the CPU, {} at {} tokens of context\n{:16}(an estimate: {} of weights read "
-      "per "
-      "token at {:.1f} GB/s, measured now with {} threads)",
-      rounded(speed.tokens_per_s), rounded(speed.tokens_per_s_at_limit), seen.longest(), "",
-      bytes_text(speed.step_bytes), speed.bytes_per_s * 1e-9, speed.threads);
-}
-
 std::string facts_text(const Inspection& seen) {
   const model::Checkpoint& checkpoint = seen.checkpoint;
   const std::uint64_t parameters = checkpoint.num_parameters();
@@ -72,11 +55,12 @@ std::string facts_text(const Inspection& seen) {
     out += fmt::format("{:<16}{}\n", what, value);
   };
   row("parameters", std::to_string(parameters));
-  row("weights", fmt::format("{}, {} on disk in {} tensors", seen.weights, bytes_text(checkpoint.bytes()),
+  row("weights", fmt::format("{}, {} {} in {} tensors", seen.weights, bytes_text(checkpoint.bytes()),
+                             seen.has_weights ? "on disk" : "by config.json: there are no weights here",
                              checkpoint.tensors().size()));
   row("vocabulary", fmt::format("{} tokens", seen.config.vocab));
   row("context", fmt::format("{} tokens", seen.config.max_model_len()));
-  row("chat template", chat_text(seen));
+  if (seen.has_weights) row("chat template", chat_text(seen));
   if (const std::string experts = experts_text(seen.config); !experts.empty()) {
     row("experts",
         fmt::format("{} for a token; {} of the packed weights are active", experts, bytes_text(seen.speed.step_bytes)));
@@ -85,7 +69,8 @@ std::string facts_text(const Inspection& seen) {
   row("KV cache",
       fmt::format("{} bytes per token in {}", seen.served_kv().bytes_per_token, backend::name_of(seen.kv_type)));
   row("free memory", memory_text(seen));
-  row("decoding speed", speed_text(seen));
+  row("decoding speed", fmt::format("{}\n{:16}({})", speed_text(seen.speed, seen.longest(), seen.longest_kv_bytes()),
+                                    "", speed_source_text(seen.speed)));
   row("shape", seen.config.describe());
   return out;
 }
@@ -117,7 +102,7 @@ std::string tensors_text(const model::Checkpoint& checkpoint) {
   std::string out = fmt::format("\n{:<{}}  {:<5} {:>16} {:>12}\n", "tensor", width, "dtype", "shape", "bytes");
   for (const auto& [name, tensor] : checkpoint.tensors()) {
     out += fmt::format("{:<{}}  {:<5} {:>16} {:>12}\n", name, width, tensor.dtype, model::shape_text(tensor.shape),
-                       tensor.data.size());
+                       tensor.bytes());
   }
   return out;
 }
@@ -132,7 +117,7 @@ json::Array tensors_json(const model::Checkpoint& checkpoint) {
     json::Array shape;
     for (const std::uint64_t size : tensor.shape) shape.push_back(count(size));
     out.push_back(json::Object{
-        {"name", name}, {"dtype", tensor.dtype}, {"shape", std::move(shape)}, {"bytes", count(tensor.data.size())}});
+        {"name", name}, {"dtype", tensor.dtype}, {"shape", std::move(shape)}, {"bytes", count(tensor.bytes())}});
   }
   return out;
 }
@@ -161,35 +146,36 @@ std::string inspection_text(const Inspection& seen, bool with_tensors) {
 
 std::string inspection_json(const Inspection& seen, bool with_tensors) {
   const SpeedEstimate& speed = seen.speed;
-  json::Object out = {
-      {"model", seen.name},
-      {"architecture", seen.config.architecture},
-      {"family", seen.config.model_type},
-      {"description", seen.config.describe()},
-      {"parameters", count(seen.checkpoint.num_parameters())},
-      {"weights", seen.weights},
-      {"bytes", count(seen.checkpoint.bytes())},
-      {"num_tensors", count(seen.checkpoint.tensors().size())},
-      {"quantize", seen.quantize},
-      {"packed_bytes", count(seen.packed)},
-      {"experts", text_or_null(experts_text(seen.config))},
-      {"vocabulary", count(seen.config.vocab)},
-      {"max_model_len", count(seen.config.max_model_len())},
-      {"chat", json::Object{{"template", seen.chat.has_template},
-                            {"tool_template", seen.chat.has_tool_template},
-                            {"tool_calls", text_or_null(seen.chat.tool_calls)},
-                            {"reasoning", text_or_null(seen.chat.reasoning)},
-                            {"problem", text_or_null(seen.chat_problem)}}},
-      {"free_memory_bytes", seen.free_bytes ? count(*seen.free_bytes) : json::Value()},
-      {"block_tokens", count(seen.block_tokens)},
-      {"kv_memory_bytes", count(seen.kv_bytes)},
-      {"kv_dtype", backend::name_of(seen.kv_type)},
-      {"kv", kv_json(seen)},
-      {"estimated_speed", json::Object{{"threads", count(speed.threads)},
-                                       {"read_bytes_per_s", count(static_cast<std::uint64_t>(speed.bytes_per_s))},
-                                       {"step_bytes", count(speed.step_bytes)},
-                                       {"tokens_per_s", speed.tokens_per_s},
-                                       {"tokens_per_s_at_max_model_len", speed.tokens_per_s_at_limit}}}};
+  json::Object out = {{"model", seen.name},
+                      {"architecture", seen.config.architecture},
+                      {"family", seen.config.model_type},
+                      {"description", seen.config.describe()},
+                      {"parameters", count(seen.checkpoint.num_parameters())},
+                      {"has_weights", seen.has_weights},
+                      {"weights", seen.weights},
+                      {"bytes", count(seen.checkpoint.bytes())},
+                      {"num_tensors", count(seen.checkpoint.tensors().size())},
+                      {"quantize", seen.quantize},
+                      {"packed_bytes", count(seen.packed)},
+                      {"experts", text_or_null(experts_text(seen.config))},
+                      {"vocabulary", count(seen.config.vocab)},
+                      {"max_model_len", count(seen.config.max_model_len())},
+                      {"chat", json::Object{{"template", seen.chat.has_template},
+                                            {"tool_template", seen.chat.has_tool_template},
+                                            {"tool_calls", text_or_null(seen.chat.tool_calls)},
+                                            {"reasoning", text_or_null(seen.chat.reasoning)},
+                                            {"problem", text_or_null(seen.chat_problem)}}},
+                      {"free_memory_bytes", seen.free_bytes ? count(*seen.free_bytes) : json::Value()},
+                      {"block_tokens", count(seen.block_tokens)},
+                      {"kv_memory_bytes", count(seen.kv_bytes)},
+                      {"kv_dtype", backend::name_of(seen.kv_type)},
+                      {"kv", kv_json(seen)},
+                      {"estimated_speed",
+                       json::Object{{"threads", count(speed.threads)},
+                                    {"read_bytes_per_s", count(static_cast<std::uint64_t>(speed.bytes_per_s))},
+                                    {"step_bytes", count(speed.step_bytes)},
+                                    {"tokens_per_s", speed.tokens_per_s(0)},
+                                    {"tokens_per_s_at_max_model_len", speed.tokens_per_s(seen.longest_kv_bytes())}}}};
   if (with_tensors) out["tensors"] = tensors_json(seen.checkpoint);
   return json::serialize(out) + "\n";
 }

@@ -15,6 +15,7 @@
 #include "app/model/embedded_model.h"
 #include "app/model/engine_settings.h"
 #include "app/model/machine.h"
+#include "app/model/planned_checkpoint.h"
 #include "app/process/progress_line.h"
 #include "core/base/check.h"
 #include "core/base/start_error.h"
@@ -136,7 +137,7 @@ backend::Format main_dtype(const model::Checkpoint& checkpoint) {
   std::array<std::uint64_t, backend::kPlainFormats.size()> bytes{};
   for (const auto& [name, tensor] : checkpoint.tensors()) {
     for (std::size_t i = 0; i < bytes.size(); ++i) {
-      if (tensor.format() == backend::kPlainFormats[i]) bytes[i] += tensor.data.size();
+      if (tensor.format() == backend::kPlainFormats[i]) bytes[i] += tensor.bytes();
     }
   }
   return backend::kPlainFormats[static_cast<std::size_t>(std::ranges::max_element(bytes) - bytes.begin())];
@@ -211,7 +212,7 @@ std::string experts_text(const model::ModelSpec& model) {
 std::string block_types_of(const model::Checkpoint& checkpoint) {
   std::map<std::string_view, std::uint64_t> bytes;
   for (const auto& [name, tensor] : checkpoint.tensors()) {
-    if (tensor.blocks()) bytes[tensor.dtype] += tensor.data.size();
+    if (tensor.blocks()) bytes[tensor.dtype] += tensor.bytes();
   }
   std::vector<std::pair<std::uint64_t, std::string_view>> ordered;
   for (const auto& [type, size] : bytes) ordered.emplace_back(size, type);
@@ -235,11 +236,13 @@ void check_kv_dtype(const ReadModel& read) {
 
 }  // namespace
 
-ReadModel read_model(const Config& config, ModelSource source) {
+ReadModel read_model(const Config& config, ModelSource source, WeightFiles wanted) {
   ReadModel read;
   read.source = std::move(source);
   read.config = model::load_config(*read.source.files);
-  const model::Checkpoint checkpoint = model::Checkpoint::open_decoder(*read.source.files);
+  read.has_weights = wanted == WeightFiles::kRequired || has_weights(*read.source.files);
+  const model::Checkpoint checkpoint = read.has_weights ? model::Checkpoint::open_decoder(*read.source.files)
+                                                        : planned_checkpoint(read.config, *read.source.files);
   read.config = model::fitted(read.config, checkpoint);
   if (config.max_model_len) read.config.serve_up_to(*config.max_model_len);
   read.stored = main_dtype(checkpoint);

@@ -58,6 +58,7 @@ std::string block_types_of(const model::Checkpoint& checkpoint);
 struct ReadModel {
   ModelSource source;
   model::ModelSpec config;
+  bool has_weights = true;
   std::uint64_t num_parameters = 0;
   std::uint64_t weight_bytes = 0;                  // in the checkpoint
   std::uint64_t packed_bytes = 0;                  // planned, with --quantize
@@ -75,7 +76,8 @@ struct LoadedModel : ReadModel {
   Duration took{};          // time for packing the weights, or mapping that file
 };
 
-ReadModel read_model(const Config& config, ModelSource source);
+enum class WeightFiles : std::uint8_t { kRequired, kPlanned };  // kPlanned: a config.json is enough
+ReadModel read_model(const Config& config, ModelSource source, WeightFiles weights = WeightFiles::kRequired);
 // Wraps the ops, for example to record the calls.
 using OpsWrapper = std::function<std::unique_ptr<backend::Ops>(std::unique_ptr<backend::Ops>)>;
 // Called while weights are packed: 0..1.

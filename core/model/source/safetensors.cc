@@ -110,6 +110,12 @@ std::uint64_t Tensor::num_elements() const {
   return elements;
 }
 
+std::uint64_t Tensor::bytes() const {
+  if (!data.empty()) return data.size() + scales.size();
+  const auto format = stored_format();
+  return format ? backend::stored_bytes(*format, num_elements()) : 0;
+}
+
 std::optional<backend::Format> Tensor::format() const {
   if (dtype == "F32") return backend::Format::kF32;
   if (dtype == "BF16") return backend::Format::kBF16;
@@ -314,7 +320,7 @@ std::uint64_t Checkpoint::num_parameters() const {
 
 std::uint64_t Checkpoint::bytes() const {
   std::uint64_t count = 0;
-  for (const auto& [name, tensor] : tensors_) count += tensor.data.size() + tensor.scales.size();
+  for (const auto& [name, tensor] : tensors_) count += tensor.bytes();
   return count;
 }
 

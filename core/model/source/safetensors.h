@@ -37,6 +37,7 @@ struct Tensor {
   FileBytes scales{};
 
   float factor(std::uint64_t matrix) const { return factors.empty() ? 1.0f : factors[matrix]; }
+  std::uint64_t bytes() const;                    // in the file; of a tensor without data, those of its shape
   std::uint64_t num_elements() const;             // overflow was checked when the header was read
   std::optional<backend::Format> format() const;  // of F32, BF16 and F16; nullopt for any other dtype
   // Of a block-quantised matrix of a GGUF file; nullopt for any other dtype.
@@ -57,6 +58,8 @@ class Checkpoint {
   // lacks the first: it is added. "transformer." and the like are replaced, and names of a text model inside a model
   // with images shortened.
   static Checkpoint open_decoder(const ModelFiles& files);
+  // At least one file.
+  static Checkpoint of(const ModelFiles& files, NamedTensors named);
 
   const Tensor* find(std::string_view name) const;
   // By name, ascending.
@@ -70,7 +73,6 @@ class Checkpoint {
 
  private:
   using ShardOf = std::map<std::string, std::string>;  // tensor name → file name
-  static Checkpoint of(const ModelFiles& files, NamedTensors named);
   void rename_decoder();
   void join_scales();
   void add_shards(const ModelFiles& files, const std::string& index, const ShardOf& shard_of);
