@@ -45,7 +45,7 @@
 #include "app/tracing/tracing.h"
 #include "core/base/log.h"
 #include "core/base/start_error.h"
-#include "core/model/numeric_mode.h"
+#include "core/model/run/numeric_mode.h"
 #include "hub/pull.h"
 
 namespace quire::app {

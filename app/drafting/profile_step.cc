@@ -4,7 +4,7 @@
 
 #include "core/base/check.h"
 #include "core/kv/layout.h"
-#include "core/model/decoder_runner.h"
+#include "core/model/run/decoder_runner.h"
 
 namespace quire::app {
 namespace {

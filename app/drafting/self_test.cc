@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/base/log.h"
-#include "core/model/decoder_runner.h"
+#include "core/model/run/decoder_runner.h"
 #include "core/speculate/agreement.h"
 
 namespace quire::app {

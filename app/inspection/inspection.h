@@ -16,7 +16,7 @@
 #include "app/model/chat_templates.h"
 #include "app/model/loaded_model.h"
 #include "app/model/speed_estimate.h"
-#include "core/model/kv_groups.h"
+#include "core/model/run/kv_groups.h"
 #include "core/model/source/safetensors.h"
 
 namespace quire::app {

@@ -14,7 +14,7 @@
 #include "app/model/engine_settings.h"
 #include "core/base/log.h"
 #include "core/flow/request.h"
-#include "core/model/numeric_mode.h"
+#include "core/model/run/numeric_mode.h"
 
 namespace quire::app {
 namespace {

@@ -28,7 +28,7 @@
 #include "core/engine/engine.h"
 #include "core/engine/engine_thread.h"
 #include "core/kv/block_pool.h"
-#include "core/model/decoder_runner.h"
+#include "core/model/run/decoder_runner.h"
 #include "core/observe/metrics.h"
 #include "core/speculate/speculative_config.h"
 #include "core/text/tokenizer.h"

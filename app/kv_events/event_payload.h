@@ -27,7 +27,7 @@ struct PayloadFacts {
   std::string medium{};  // device of the blocks: "CPU" or "GPU"
 };
 
-// "CPU" or "GPU", by the backend that a numeric mode names (core/model/numeric_mode.h).
+// "CPU" or "GPU", by the backend that a numeric mode names (core/model/run/numeric_mode.h).
 std::string medium_of(std::string_view numeric_mode);
 
 std::string event_payload(const flow::CacheChanges& changes, double unix_seconds, const PayloadFacts& facts);

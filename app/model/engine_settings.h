@@ -10,7 +10,7 @@
 #include "core/engine/engine.h"
 #include "core/kv/cache_group.h"
 #include "core/model/arch/config.h"
-#include "core/model/kv_groups.h"
+#include "core/model/run/kv_groups.h"
 #include "core/speculate/speculative_config.h"
 
 namespace quire::app {

@@ -16,7 +16,7 @@
 #include "core/backend/ops.h"
 #include "core/model/arch/config.h"
 #include "core/model/decoder.h"
-#include "core/model/decoder_runner.h"
+#include "core/model/run/decoder_runner.h"
 #include "core/model/source/model_files.h"
 #include "core/model/source/safetensors.h"
 #include "core/text/tokenizer.h"

@@ -18,7 +18,7 @@
 #include "core/engine/live.h"
 #include "core/flow/step_choice.h"
 #include "core/flow/step_plan.h"
-#include "core/model/runner.h"
+#include "core/model/run/runner.h"
 #include "core/observe/metrics.h"
 #include "core/speculate/depth/depth_control.h"
 #include "core/speculate/drafter.h"

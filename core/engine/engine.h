@@ -31,7 +31,7 @@
 #include "core/flow/step_choice.h"
 #include "core/kv/block_pool.h"
 #include "core/kv/prefix_index.h"
-#include "core/model/runner.h"
+#include "core/model/run/runner.h"
 #include "core/observe/metrics.h"
 #include "core/schedule/scheduler.h"
 #include "core/speculate/depth/depth_control.h"

@@ -18,7 +18,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/ids.h"
-#include "core/model/runner.h"
+#include "core/model/run/runner.h"
 #include "core/speculate/drafter.h"
 
 namespace quire::speculate {

@@ -77,7 +77,7 @@ def small_tree(tmp_path_factory):
         "layers.txt": "core/engine :\n",
         ".clang-tidy": "Checks: '-*,misc-definitions-in-headers,readability-else-after-return'\nWarningsAsErrors: '*'\n",
         "core/engine/a.cc": "int sign(int x) {\n  if (x < 0) return -1;\n  return 1;\n}\n",
-        "core/model/decoder_runner.cc": "int run() { return 0; }\n",
+        "core/model/run/decoder_runner.cc": "int run() { return 0; }\n",
         "tests/thread_roles/right_thread.cc": RIGHT_THREAD,
         "tests/thread_roles/wrong_thread.cc": WRONG_THREAD,
         "tests/law/test_small_law.py": PYTEST % ("usefixtures", "law"),

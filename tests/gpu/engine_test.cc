@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "core/cpu/cpu_ops.h"
-#include "core/model/decoder_runner.h"
+#include "core/model/run/decoder_runner.h"
 #include "core/speculate/models/model_drafter.h"
 #include "gpu/gpu_ops.h"
 #include "gpu/runtime/simulated_device.h"

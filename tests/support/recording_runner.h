@@ -4,7 +4,7 @@
 #include <map>
 #include <vector>
 
-#include "core/model/decoder_runner.h"
+#include "core/model/run/decoder_runner.h"
 
 namespace quire::testing {
 

@@ -14,7 +14,7 @@
 
 #include "core/base/check.h"
 #include "core/base/clock.h"
-#include "core/model/runner.h"
+#include "core/model/run/runner.h"
 #include "tests/support/toy_model.h"
 
 namespace quire::testing {

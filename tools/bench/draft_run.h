@@ -9,7 +9,7 @@
 
 #include "core/base/ids.h"
 #include "core/base/thread_role.h"
-#include "core/model/runner.h"
+#include "core/model/run/runner.h"
 #include "core/speculate/depth/depth_control.h"
 #include "core/speculate/drafter.h"
 

@@ -9,7 +9,7 @@
 
 #include "core/flow/step_plan.h"
 #include "core/model/decoder.h"
-#include "core/model/decoder_runner.h"
+#include "core/model/run/decoder_runner.h"
 #include "tools/gpu_measure/measured_ops.h"
 #include "tools/gpu_measure/model_shapes.h"
 #include "tools/gpu_measure/stages.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/kv/block_pool.h"
-#include "core/model/runner.h"
+#include "core/model/run/runner.h"
 
 namespace quire::tools {
 

@@ -19,7 +19,7 @@
 #include "core/bridge/stream_hub.h"
 #include "core/engine/engine.h"
 #include "core/kv/block_pool.h"
-#include "core/model/runner.h"
+#include "core/model/run/runner.h"
 #include "core/observe/metrics.h"
 #include "tools/common/mix.h"
 

@@ -13,7 +13,7 @@
 #include "app/model/loaded_model.h"
 #include "core/base/clock.h"
 #include "core/base/thread_role.h"
-#include "core/model/decoder_runner.h"
+#include "core/model/run/decoder_runner.h"
 #include "tools/common/mix.h"
 #include "tools/common/random_model.h"
 #include "tools/scenario/rig.h"

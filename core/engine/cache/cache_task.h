@@ -23,7 +23,7 @@
 #include "core/bridge/control_queue.h"
 #include "core/kv/block_pool.h"
 #include "core/kv/prefix_index.h"
-#include "core/model/runner.h"
+#include "core/model/run/runner.h"
 
 namespace quire::engine {
 

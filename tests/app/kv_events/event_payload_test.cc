@@ -5,7 +5,7 @@
 #include <set>
 
 #include "app/kv_events/msgpack.h"
-#include "core/model/numeric_mode.h"
+#include "core/model/run/numeric_mode.h"
 
 namespace quire::app {
 namespace {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/model/decoder_runner.h"
+#include "core/model/run/decoder_runner.h"
 #include "core/sample/reference.h"
 #include "core/speculate/models/model_drafter.h"
 #include "tests/core/sample/table_speech.h"

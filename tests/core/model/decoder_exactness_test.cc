@@ -8,7 +8,7 @@
 #include "core/base/kv_constants.h"
 #include "core/base/thread_role.h"
 #include "core/cpu/cpu_ops.h"
-#include "core/model/decoder_runner.h"
+#include "core/model/run/decoder_runner.h"
 #include "tests/core/model/tiny_checkpoint.h"
 
 namespace quire::model::decoder_exactness_test {

@@ -6,7 +6,7 @@
 
 #include "core/base/kv_constants.h"
 #include "core/base/thread_role.h"
-#include "core/model/decoder_runner.h"
+#include "core/model/run/decoder_runner.h"
 #include "tests/core/model/fake_ops.h"
 #include "tests/core/model/tiny_checkpoint.h"
 

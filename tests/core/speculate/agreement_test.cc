@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "core/cpu/cpu_ops.h"
-#include "core/model/decoder_runner.h"
+#include "core/model/run/decoder_runner.h"
 #include "core/speculate/heads/eagle_drafter.h"
 #include "core/speculate/models/model_drafter.h"
 #include "core/text/tokenizer.h"

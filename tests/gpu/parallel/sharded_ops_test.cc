@@ -8,7 +8,7 @@
 
 #include "core/base/start_error.h"
 #include "core/cpu/cpu_ops.h"
-#include "core/model/decoder_runner.h"
+#include "core/model/run/decoder_runner.h"
 #include "gpu/runtime/simulated_device.h"
 #include "tests/core/cpu/attention_lab.h"
 #include "tests/core/cpu/tiny_decoder.h"

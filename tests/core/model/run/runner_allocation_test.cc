@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/cpu/cpu_ops.h"
-#include "core/model/decoder_runner.h"
+#include "core/model/run/decoder_runner.h"
 #include "tests/core/model/tiny_checkpoint.h"
 #include "tests/support/allocation_counter.h"
 

@@ -18,8 +18,8 @@
 #include "core/backend/batch.h"
 #include "core/backend/ops.h"
 #include "core/model/decoder.h"
-#include "core/model/kv_groups.h"
-#include "core/model/runner.h"
+#include "core/model/run/kv_groups.h"
+#include "core/model/run/runner.h"
 
 namespace quire::model {
 

@@ -1,4 +1,4 @@
-#include "core/model/numeric_mode.h"
+#include "core/model/run/numeric_mode.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

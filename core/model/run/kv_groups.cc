@@ -1,4 +1,4 @@
-#include "core/model/kv_groups.h"
+#include "core/model/run/kv_groups.h"
 
 #include <fmt/format.h>
 

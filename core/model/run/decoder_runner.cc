@@ -1,4 +1,4 @@
-#include "core/model/decoder_runner.h"
+#include "core/model/run/decoder_runner.h"
 
 #include <algorithm>
 
