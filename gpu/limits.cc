@@ -38,6 +38,9 @@ std::vector<std::string> beyond_limits(const ModelShape& shape) {
     beyond.push_back(fmt::format("layers have {} experts; mixtures of experts run on the CPU alone (--device cpu)",
                                  shape.num_experts));
   }
+  if (shape.has_latent) {
+    beyond.push_back("layers have latent attention (kv_lora_rank), which runs on the CPU alone (--device cpu)");
+  }
   if (shape.weights == backend::Format::kF16) {
     beyond.push_back(
         "the checkpoint's weights are float16 (--quantize w16a16 --kv-cache-dtype bf16 rounds them and their inputs to "

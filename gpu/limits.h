@@ -28,6 +28,7 @@ struct ModelShape {
   backend::KvType kv = backend::KvType::kBF16;
   backend::Format weights = backend::Format::kBF16;  // type of most weights, after packing
   std::uint32_t num_experts = 0;                     // of a layer; 0: it is dense
+  bool has_latent = false;                           // K and V are one row (KvLayer::latent)
 };
 
 // One text per exceeded limit: the field of config.json, its value and the limit. Empty: the model is supported.

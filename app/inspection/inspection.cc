@@ -77,7 +77,10 @@ Inspection inspect_model(const Config& config, const ModelSource& source) {
   const std::uint64_t free = request.free_bytes.value_or(0);
   out.kv_bytes = request.kv_cache_bytes.value_or(kv_share(free - std::min(free, out.packed), /*own_memory=*/false));
   const auto contexts = contexts_up_to(std::min(out.config.max_model_len(), config.max_model_len.value_or(~0u)));
+  const auto has_latent = [](const model::LayerSpec& layer) { return layer.attention.latent.has_value(); };
+  const bool in_int4 = std::ranges::none_of(out.config.layers, has_latent);
   for (const backend::KvType type : backend::kAllKvTypes) {
+    if (type == backend::KvType::kInt4 && !in_int4) continue;
     out.kv.push_back(kv_memory(out, request, type, *device, contexts));
   }
   out.speed = estimate_speed(size.step_bytes, out.free_bytes);

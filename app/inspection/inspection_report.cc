@@ -12,7 +12,7 @@
 namespace quire::app {
 namespace {
 
-// "6 layers x 2 kv heads x 64", or such a text for each kind of layers: "(25 layers x … + 5 layers x …)".
+// "6 layers x 2 x 2 kv heads x 64", or such a text for each kind of layers: "(25 layers x … + 5 layers x …)".
 std::string layers_text(const model::ModelSpec& model) {
   std::vector<std::pair<backend::KvLayer, std::uint32_t>> kinds;
   for (backend::KvLayer layer : model.kv_shape(16, 1, backend::KvType::kF32).layers) {
@@ -26,8 +26,10 @@ std::string layers_text(const model::ModelSpec& model) {
   }
   std::string text;
   for (const auto& [layer, count] : kinds) {
-    text += fmt::format("{}{} layers x {} kv heads x {}", text.empty() ? "" : " + ", count, layer.num_kv_heads,
-                        layer.head_dim);
+    const std::string numbers = layer.latent == 0
+                                    ? fmt::format("2 x {} kv heads x {}", layer.num_kv_heads, layer.head_dim)
+                                    : fmt::format("{} + {} of a latent", layer.latent, layer.head_dim - layer.latent);
+    text += fmt::format("{}{} layers x {}", text.empty() ? "" : " + ", count, numbers);
   }
   return kinds.size() == 1 ? text : "(" + text + ")";
 }
@@ -77,7 +79,7 @@ std::string facts_text(const Inspection& seen) {
 
 std::string kv_text(const Inspection& seen) {
   std::string out =
-      fmt::format("\nKV cache: 2 x {} x bytes, in blocks of {} tokens\n", layers_text(seen.config), seen.block_tokens);
+      fmt::format("\nKV cache: {} x bytes, in blocks of {} tokens\n", layers_text(seen.config), seen.block_tokens);
   if (const std::string groups = seen.groups.describe(); !groups.empty()) out += groups + "\n";
   out += fmt::format("streams that fit into {} ({}), and the memory of each\n", bytes_text(seen.kv_bytes),
                      seen.kv_bytes_given ? "--kv-cache-memory" : "half of what is free beside the weights");

@@ -53,8 +53,8 @@ inline gpu::ModelShape shape_of(const model::ModelSpec& model, const model::Laye
                                 backend::Format weights = backend::Format::kBF16) {
   const model::AttentionLayer& attention = layer.attention;
   const std::uint32_t num_experts = layer.experts ? layer.experts->rule.num_experts : 0;
-  return {model.hidden, layer.mlp.width, attention.num_heads, attention.num_kv_heads, attention.head_dim,
-          kv,           weights,         num_experts};
+  return {model.hidden, layer.mlp.width, attention.num_heads, attention.num_kv_heads,      attention.head_dim,
+          kv,           weights,         num_experts,         attention.latent.has_value()};
 }
 inline void expect_within_limits(const ComputeDevice& device, const model::ModelSpec& model, backend::KvType kv,
                                  backend::Format weights, const std::string& file) {

@@ -318,6 +318,27 @@ constexpr KnownFamily kFamilies[] = {
      .differs = "one norm over all heads of q, one over those of k; half of each head turns; experts by sigmoid with a bias for "
          "choosing",
      .calls = {Calls::kMiniMaxM2}, .reasoning = Thinks::kThinkTags, .kv = {"MiniMax-M2", 62, 8, 128}},
+    {.model_type = "deepseek_v2",
+     .models = "DeepSeek-V2, V2.5, V2-Lite, DeepSeek-Coder-V2",
+     .differs = "latent attention (MLA); experts by softmax, in groups by their best one, and shared ones; the first layer is dense",
+     .calls = {Calls::kGeneric}, .kv = {"DeepSeek-V2", 60, 1, 576, true}},
+    {.model_type = "deepseek_v3",
+     .models = "DeepSeek-V3, V3.1, R1, in bf16",
+     .differs = "latent attention (MLA); experts as `glm4_moe`, in groups; the first layers are dense",
+     .calls = {Calls::kDeepSeekV3, Calls::kDeepSeekV31}, .reasoning = Thinks::kThinkTags,
+     .kv = {"DeepSeek-V3", 61, 1, 576, true}},
+    {.model_type = "kimi_k2",
+     .models = "Kimi K2, K2 Thinking, in bf16",
+     .differs = "as `deepseek_v3`, one group of experts",
+     .calls = {Calls::kKimiK2}, .reasoning = Thinks::kThinkTags, .kv = {"Kimi K2", 61, 1, 576, true}},
+    {.model_type = "glm4_moe_lite",
+     .models = "GLM-4.7-Flash",
+     .differs = "as `deepseek_v3`, one group of experts",
+     .calls = {Calls::kGlm47}, .reasoning = Thinks::kThinkTags, .kv = {"GLM-4.7-Flash", 47, 1, 576, true}},
+    {.model_type = "mistral4",
+     .models = "the text part of Mistral Small 4, in bf16",
+     .differs = "latent attention (MLA); yarn; q grows with the position; experts by softmax, and a shared one",
+     .calls = {Calls::kMistralArgs}, .reasoning = Thinks::kMistral, .kv = {"Mistral Small 4", 36, 1, 320, true}},
 };
 // clang-format on
 

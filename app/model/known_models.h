@@ -24,7 +24,9 @@ struct KvExample {
   std::uint32_t layers = 0;  // that have K and V of their own
   std::uint32_t kv_heads = 0;
   std::uint32_t head_size = 0;
-  std::uint64_t bytes_per_token() const { return 2ull * 2 * layers * kv_heads * head_size; }  // K and V in bf16
+  bool latent = false;  // K and V are one row
+  // In bf16.
+  std::uint64_t bytes_per_token() const { return (latent ? 2ull : 4ull) * layers * kv_heads * head_size; }
 };
 
 struct KnownFamily {

@@ -227,6 +227,12 @@ namespace {
 // int4 quantises K and V of 16 positions together, and keeps those of a layer that are not 16 yet; a layer that reads
 // another's would need both.
 void check_kv_dtype(const ReadModel& read) {
+  const auto has_latent = [](const model::LayerSpec& layer) { return layer.attention.latent.has_value(); };
+  if (read.kv_dtype == backend::KvType::kInt4 && std::ranges::any_of(read.config.layers, has_latent)) {
+    throw StartError(
+        "--kv-cache-dtype int4: it has steps by channel of K and by token of V, and this model's latents are both; use "
+        "int8, fp8 or bf16");
+  }
   const auto reads_another = [](const model::LayerSpec& layer) { return layer.attention.kv_source.has_value(); };
   if (read.kv_dtype != backend::KvType::kInt4 || std::ranges::none_of(read.config.layers, reads_another)) return;
   throw StartError(

@@ -53,6 +53,7 @@ struct AttentionSpec {
   std::uint32_t num_heads = 0;     // H
   std::uint32_t num_kv_heads = 0;  // G, divides H; query head h reads kv head h / (H/G)
   std::uint32_t head_dim = 0;      // D, even
+  std::uint32_t latent = 0;        // not 0, G = 1: k is one row [D] for all heads, and v its last `latent` numbers
   float scale = 1.0f;              // scores are q·k * scale
   std::uint32_t window = 0;        // a row attends to the last `window` positions, its own included; 0: all
   float softcap = 0.0f;            // scores are softcap · tanh(score / softcap); 0: as they are
@@ -68,7 +69,9 @@ struct AttentionSpec {
 
   std::uint32_t q_width() const { return num_heads * head_dim; }
   std::uint32_t kv_width() const { return num_kv_heads * head_dim; }
-  std::uint32_t qkv_width() const { return q_width() + (stores ? 2 * kv_width() : 0); }
+  std::uint32_t qkv_width() const { return q_width() + (!stores ? 0 : latent != 0 ? head_dim : 2 * kv_width()); }
+  std::uint32_t value_dim() const { return latent != 0 ? latent : head_dim; }
+  std::uint32_t out_width() const { return num_heads * value_dim(); }
 };
 
 }  // namespace quire::backend

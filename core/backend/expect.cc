@@ -45,6 +45,12 @@ void expect_attention(const Batch& batch, const AttentionSpec& spec, const KvSha
   CHECK_LT(spec.layer, shape.num_layers());
   CHECK_EQ(spec.head_dim, shape.layers[spec.layer].head_dim);
   CHECK_EQ(spec.num_kv_heads, shape.layers[spec.layer].num_kv_heads);
+  CHECK_EQ(spec.latent, shape.layers[spec.layer].latent);
+  if (spec.latent != 0) {
+    CHECK_EQ(spec.num_kv_heads, 1u);
+    CHECK_LT(spec.latent, spec.head_dim);
+    CHECK(spec.stores && !spec.k_norm && !spec.v_norm && shape.type != KvType::kInt4);
+  }
   CHECK_LT(shape.layers[spec.layer].group, batch.num_groups());
 }
 
@@ -189,7 +195,7 @@ void expect_attend(const Batch& batch, const AttentionSpec& spec, const Buffer& 
   const KvShape& shape = cache.shape();
   expect_attention(batch, spec, shape);
   expect(qkv, batch.num_rows(), spec.qkv_width());
-  expect(out, batch.num_rows(), spec.q_width());
+  expect(out, batch.num_rows(), spec.out_width());
   if (spec.sinks) CHECK_LE(std::uint64_t{spec.sinks.first} + spec.num_heads, spec.sinks.scores->size());
   if (spec.bias) CHECK_LE(std::uint64_t{spec.bias.first} + spec.num_heads, spec.bias.slopes->size());
   for (const SequenceRows& sequence : batch.sequences) {
@@ -292,6 +298,23 @@ void expect_route(const Buffer& logits, const RouteRule& rule, const RouteVector
   CHECK(rule.score != RouteScore::kSparsemixer || is_plain);
 }
 
+void expect_gather_heads(const Buffer& x, std::uint32_t column, const Routes& routes, std::uint32_t rows,
+                         const Buffer& out) {
+  CHECK(&x != &out);
+  CHECK_LE(rows, routes.max_rows());
+  CHECK_LE(rows, x.max_rows());
+  CHECK_LE(std::uint64_t{column} + std::uint64_t{routes.num_experts()} * out.width(), x.width());
+  expect(out, rows * routes.top_k(), out.width());
+}
+void expect_place_heads(const Buffer& x, const Routes& routes, std::uint32_t rows, std::uint32_t column,
+                        std::uint32_t stride, const Buffer& out) {
+  CHECK(&x != &out);
+  CHECK_LE(rows, routes.max_rows());
+  CHECK_LE(rows, out.max_rows());
+  CHECK_LE(x.width(), stride);
+  CHECK_LE(std::uint64_t{column} + std::uint64_t{routes.num_experts() - 1} * stride + x.width(), out.width());
+  expect(x, rows * routes.top_k(), x.width());
+}
 void expect_gather_by_expert(const Buffer& x, const Routes& routes, std::uint32_t rows, const Buffer& out) {
   CHECK(&x != &out);
   CHECK_LE(rows, routes.max_rows());

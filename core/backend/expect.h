@@ -49,6 +49,10 @@ void expect_linear_by_expert(const Buffer& x, ExpertWeights weights, const Route
                              const Buffer& out, const ThenActivate* then);
 void expect_combine_experts(const Buffer& y, const Routes& routes, const SharedExpert& shared, std::uint32_t rows,
                             const Buffer& out);
+void expect_gather_heads(const Buffer& x, std::uint32_t column, const Routes& routes, std::uint32_t rows,
+                         const Buffer& out);
+void expect_place_heads(const Buffer& x, const Routes& routes, std::uint32_t rows, std::uint32_t column,
+                        std::uint32_t stride, const Buffer& out);
 void expect_gather(const Batch& batch, const Buffer& x, const Buffer& out);
 void expect_choose(const Batch& batch, const Buffer& logits, std::uint32_t vocab);
 

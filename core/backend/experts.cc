@@ -21,6 +21,11 @@ void StepOps::linear_by_expert(const Buffer&, ExpertWeights, const Routes&, std:
 void StepOps::combine_experts(const Buffer&, const Routes&, const SharedExpert&, std::uint32_t, Buffer&) {
   CHECK(false);
 }
+void StepOps::route_to_all(std::uint32_t, Routes&) { CHECK(false); }
+void StepOps::gather_heads(const Buffer&, std::uint32_t, const Routes&, std::uint32_t, Buffer&) { CHECK(false); }
+void StepOps::place_heads(const Buffer&, const Routes&, std::uint32_t, std::uint32_t, std::uint32_t, Buffer&) {
+  CHECK(false);
+}
 void StepOps::read_routes(const Routes&, std::uint32_t, std::span<std::uint32_t>, std::span<float>) { CHECK(false); }
 
 }  // namespace quire::backend

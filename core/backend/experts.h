@@ -22,7 +22,8 @@ struct RouteRule {
   RouteScore score = RouteScore::kSoftmax;
   std::uint32_t num_groups = 1;  // of equally many experts, of which a row has those of top_groups; 1: no groups
   std::uint32_t top_groups = 1;
-  bool normed = false;  // the weights of a row are divided by max(their sum + norm_eps, norm_least)
+  bool groups_by_highest = false;  // groups are ordered by their highest score instead of the sum of the two highest
+  bool normed = false;             // the weights of a row are divided by max(their sum + norm_eps, norm_least)
   float norm_eps = 0.0f;
   float norm_least = 0.0f;
   float scale = 1.0f;   // of the weights

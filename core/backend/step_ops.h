@@ -99,6 +99,8 @@ class StepOps {
   // Positions that a row does not attend to are not read for it. If a sequence requests accumulated attention scores,
   // each row, head and layer adds round(exp(z_j - M) * (1/L) * 2^32), as an integer, to every position that the row
   // attends to.
+  // With a latent L, every query head reads the one row of a position as k, and its last L numbers as v; out has L
+  // columns for a head.
   virtual void attend(const AttentionSpec& spec, const Buffer& qkv, const KvCache& cache, Buffer& out) = 0;
   // out[t,f] = act(x[t,f]), f < F; gated: act(x[t,f]) * x[t,F+f].
   //   silu       g / (1 + exp(-g))
@@ -137,10 +139,10 @@ class StepOps {
   //   sigmoid      s_j = 1 / (1 + exp(-z_j))
   //   logit        s_j = z_j
   // Chosen are the k highest of c_j = s_j + bias[j], no addition without a bias; of equals the expert of lower index,
-  // and a NaN is the highest of all. With groups only experts of the top_groups whose sum of the two highest c is
-  // highest. The weights w_j of a row are its s_j; logit: exp(s_j - max s) / sum of exp(s - max s), over the chosen
-  // ones. Then, if `normed`, w_j / max(sum of w + norm_eps, norm_least); then w_j * scale; then w_j * scales[j], if
-  // there are any. Sums over a row's experts are plain, by ascending index.
+  // and a NaN is the highest of all. With groups only experts of the top_groups whose sum of the two highest c, or whose
+  // highest c, is highest. The weights w_j of a row are its s_j; logit: exp(s_j - max s) / sum of exp(s - max s), over
+  // the chosen ones. Then, if `normed`, w_j / max(sum of w + norm_eps, norm_least); then w_j * scale; then
+  // w_j * scales[j], if there are any. Sums over a row's experts are plain, by ascending index.
   //   sparsemixer  k times: m = max z of the experts not yet chosen; chosen is the first of that z; its weight is
   //                1 / sum of exp(z - m) over those of them with (m - z) / max(|z|, m) <= margin. No vectors and no
   //                groups.
@@ -158,6 +160,14 @@ class StepOps {
   // fma(y_i, w_i, out[t,:]) for the others, then fma(shared[t,:], g, out[t,:]), g = 1 / (1 + exp(-gate[t])) or 1.
   virtual void combine_experts(const Buffer& y, const Routes& routes, const SharedExpert& shared, std::uint32_t rows,
                                Buffer& out);
+  // Heads as experts, of which every row has all: rows by expert are then those of head 0, those of head 1, and so on.
+  virtual void route_to_all(std::uint32_t rows, Routes& routes);
+  // out[i,:] = x[t, column + h·W ..], the i-th row by expert being row t of head h; W the width of `out`.
+  virtual void gather_heads(const Buffer& x, std::uint32_t column, const Routes& routes, std::uint32_t rows,
+                            Buffer& out);
+  // out[t, column + h·stride ..] = x[i,:], likewise.
+  virtual void place_heads(const Buffer& x, const Routes& routes, std::uint32_t rows, std::uint32_t column,
+                           std::uint32_t stride, Buffer& out);
   // out[r,:] = x[logits_rows[r].row,:].
   virtual void gather_logits_rows(const Buffer& x, Buffer& out) = 0;
   // One sampled token per logits row from its logits [R, V] and its edits, or the score of a given token:

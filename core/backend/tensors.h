@@ -90,14 +90,16 @@ class Buffer {
 using Streams = std::span<Buffer* const>;
 inline constexpr std::uint32_t kMaxStreams = 4;
 
-// K and V of one layer, and their place. Layers are cut into groups: a block has K and V of P tokens for the layers of
-// one group, so that layers of a group have the same block tables. In a block the layers lie one behind the other, in
-// the order of their places.
+// K and V of one layer, and their place. With a latent they are one row of head_dim numbers, of which V is the last
+// `latent`, and the K of all query heads the whole. Layers are cut into groups: a block has K and V of P tokens for
+// the layers of one group, so that layers of a group have the same block tables. In a block the layers lie one behind
+// the other, in the order of their places.
 struct KvLayer {
   std::uint32_t num_kv_heads = 0;
   std::uint32_t head_dim = 0;
   std::uint32_t group = 0;
-  std::uint32_t place = 0;  // among the layers of its group
+  std::uint32_t place = 0;   // among the layers of its group
+  std::uint32_t latent = 0;  // 0: K and V are two rows
 
   bool operator==(const KvLayer&) const = default;
 };
@@ -129,7 +131,8 @@ struct KvShape {
   // True if layers of the same place are of equal size in all groups.
   bool groups_are_alike() const {
     const auto fits = [](const KvLayer& a, const KvLayer& b) {
-      return a.place != b.place || (a.num_kv_heads == b.num_kv_heads && a.head_dim == b.head_dim);
+      return a.place != b.place ||
+             (a.num_kv_heads == b.num_kv_heads && a.head_dim == b.head_dim && a.latent == b.latent);
     };
     return std::ranges::all_of(layers, [&](const KvLayer& a) {
       return std::ranges::all_of(layers, [&](const KvLayer& b) { return fits(a, b); });

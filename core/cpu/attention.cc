@@ -97,11 +97,14 @@ struct Attention::Scratch {
   float* sum;                         // [kUnitRows] 0: no span yet (afterwards it is at least 1, or NaN)
   float* own_group;                   // KvReader::own_group_floats(): int4
   std::byte* path;                    // [kSpanGroups] groups: draft trees
+  std::byte* panels;                  // [kSpanGroups] panels of K: latents
   std::uint64_t* accumulated_scores;  // [num_accumulated_scores]
 
-  static std::size_t floats(std::uint32_t head_dim) {
+  // Of a latent: panels of K, the largest of which are in f32.
+  static std::size_t panel_floats(std::uint32_t head_dim) { return std::size_t{kSpan} * head_dim; }
+  static std::size_t floats(std::uint32_t head_dim, std::uint32_t latent_dim) {
     const std::size_t width = padded_width(head_dim);
-    return kUnitRows * (row_stride(head_dim) + width + 2) + kMaxTileRows * (width + kSpan) +
+    return panel_floats(latent_dim) + kUnitRows * (row_stride(head_dim) + width + 2) + kMaxTileRows * (width + kSpan) +
            KvReader::own_group_floats(head_dim) + kSpanGroups * most_group_floats(head_dim);
   }
 };
@@ -115,15 +118,19 @@ Attention::Attention(const Kernels& kernels, Team& team, std::uint32_t max_rows)
 void Attention::reserve(const backend::KvShape& shape) {
   while (units_.size() < shape.num_groups()) units_.emplace_back(max_rows_);
   const std::uint32_t size = shape.most_head_dim();
-  if (size <= max_head_) return;
-  max_head_ = size;
-  for (Memory& memory : scratch_) memory = Memory(Scratch::floats(size) * sizeof(float), "attention scratch");
+  const std::uint32_t latent =
+      shape.most([](const backend::KvLayer& layer) { return layer.latent != 0 ? layer.head_dim : 0; });
+  if (size <= max_head_ && latent <= max_latent_) return;
+  max_head_ = std::max(max_head_, size);
+  max_latent_ = std::max(max_latent_, latent);
+  const std::size_t bytes = Scratch::floats(max_head_, max_latent_) * sizeof(float);
+  for (Memory& memory : scratch_) memory = Memory(bytes, "attention scratch");
 }
 
 Attention::Scratch Attention::scratch_of(std::uint32_t worker, const Call& call) {
   const std::uint32_t size = call.spec.head_dim;
   Scratch s{};
-  s.width = padded_width(size);
+  s.width = padded_width(call.spec.value_dim());
   s.q_stride = row_stride(size);
   s.q = scratch_[worker].floats();
   s.o = s.q + kUnitRows * s.q_stride;
@@ -133,6 +140,7 @@ Attention::Scratch Attention::scratch_of(std::uint32_t worker, const Call& call)
   s.sum = s.max + kUnitRows;
   s.own_group = s.sum + kUnitRows;
   s.path = reinterpret_cast<std::byte*>(s.own_group + KvReader::own_group_floats(size));
+  s.panels = s.path + kSpanGroups * most_group_floats(size) * sizeof(float);
   s.accumulated_scores = accumulated_scores_[worker].data();
   return s;
 }
@@ -177,9 +185,11 @@ void Attention::attend_unit(const Call& call, const AttentionUnit& unit, const S
   if (unit.rows[0].sequence->num_accumulated_scores != 0) {
     attend_spans(call, unit, scratch, Pass::kAccumulate);
   }
+  const std::uint32_t value_dim = call.spec.value_dim();
   for (std::uint32_t u = 0; u < unit.num_rows; ++u) {
     const QueryRow& row = unit.rows[u];
-    kernels_.divide(scratch.o + u * scratch.width, scratch.sum[u], size, call.out.row(row.row) + row.head * size);
+    kernels_.divide(scratch.o + u * scratch.width, scratch.sum[u], value_dim,
+                    call.out.row(row.row) + row.head * value_dim);
   }
 }
 
@@ -207,7 +217,8 @@ void Attention::attend_span(const Call& call, const AttentionUnit& unit, const S
   const Range all{call.seen(unit.rows[rows.first], span).first, call.seen(unit.rows[rows.last - 1], span).last};
   if (all.last <= all.first) return;
   const KvReader kv(call.batch, call.spec, call.qkv, call.cache, sequence, unit.kv_head);
-  const SpanGroups groups = kv.groups_of(span, call.kept(sequence, span), all);
+  SpanGroups groups = kv.groups_of(span, call.kept(sequence, span), all);
+  if (call.spec.latent != 0) kv.put_panels(all, scratch.panels, groups);
   while (rows.first < rows.last) {
     Range tile{rows.first, tile_end(call, unit, span, rows)};
     rows.first = tile.last;
@@ -248,6 +259,7 @@ void Attention::attend_paths(const Call& call, const AttentionUnit& unit, const 
     if (seen.last <= seen.first) continue;
     SpanGroups groups = kv.groups_of(span, kAllGroups, seen);
     if (row.position > sequence.root_position()) kv.put_path(row.row, span, scratch.path, groups);
+    if (call.spec.latent != 0) kv.put_panels(seen, scratch.panels, groups);
     score(call, unit, scratch, span, tile, groups);
     weigh(call, unit, scratch, span, tile, groups);
   }
@@ -281,7 +293,8 @@ void Attention::score(const Call& call, const AttentionUnit& unit, const Scratch
     args.out_stride = kSpan;
     kernels_.score[static_cast<int>(type)](args);
   };
-  score_groups(call.cache.shape().type, first_group, std::min(last_group, groups.own));
+  const KvType type = call.spec.latent == 0 ? call.cache.shape().type : call.cache.codec(call.spec.layer).panel_type();
+  score_groups(type, first_group, std::min(last_group, groups.own));
   score_groups(KvType::kF32, std::max(first_group, groups.own), last_group);
 }
 

@@ -71,7 +71,8 @@ class Attention {
   const std::uint32_t max_rows_;
   std::vector<AttentionUnits> units_;  // one per group of layers
   std::uint32_t max_head_ = 0;
-  std::vector<Memory> scratch_;  // one per worker
+  std::uint32_t max_latent_ = 0;  // the widest K of a layer with a latent
+  std::vector<Memory> scratch_;   // one per worker
   std::uint32_t num_accumulated_scores_ = 0;
   // One per worker; they grow with the longest step that wants accumulated scores.
   std::vector<std::vector<std::uint64_t>> accumulated_scores_;

@@ -1,6 +1,7 @@
 #include "core/cpu/expert_ops.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "core/backend/device_cast.h"
 #include "core/backend/expect.h"
@@ -94,6 +95,42 @@ void ExpertOps::gather_by_expert(const Buffer& x, const Routes& routes, std::uin
   const auto& chosen = device_cast<const HostRoutes>(routes);
   for_rows(context().team, rows * chosen.top_k(), std::size_t{x.width()} * 2 * sizeof(float),
            [&](std::uint32_t place) { std::copy_n(from.row(chosen.row_at(place)), x.width(), to.row(place)); });
+}
+
+void ExpertOps::route_to_all(std::uint32_t rows, Routes& routes) {
+  CHECK_LE(rows, routes.max_rows());
+  CHECK_EQ(routes.top_k(), routes.num_experts());
+  auto& chosen = device_cast<HostRoutes>(routes);
+  for (std::uint32_t row = 0; row < rows; ++row) {
+    std::iota(chosen.experts(row).begin(), chosen.experts(row).end(), 0u);
+    std::ranges::fill(chosen.weights(row), 1.0f);
+  }
+  chosen.index(rows);
+}
+
+void ExpertOps::gather_heads(const Buffer& x, std::uint32_t column, const Routes& routes, std::uint32_t rows,
+                             Buffer& out) {
+  backend::expect_gather_heads(x, column, routes, rows, out);
+  const auto& from = device_cast<const HostBuffer>(x);
+  auto& to = device_cast<HostBuffer>(out);
+  const auto& chosen = device_cast<const HostRoutes>(routes);
+  const std::size_t width = out.width();
+  for_rows(context().team, rows * chosen.top_k(), width * 2 * sizeof(float), [&](std::uint32_t place) {
+    std::copy_n(from.row(chosen.row_at(place)) + column + chosen.expert_at(place) * width, width, to.row(place));
+  });
+}
+
+void ExpertOps::place_heads(const Buffer& x, const Routes& routes, std::uint32_t rows, std::uint32_t column,
+                            std::uint32_t stride, Buffer& out) {
+  backend::expect_place_heads(x, routes, rows, column, stride, out);
+  const auto& from = device_cast<const HostBuffer>(x);
+  auto& to = device_cast<HostBuffer>(out);
+  const auto& chosen = device_cast<const HostRoutes>(routes);
+  const std::size_t width = x.width();
+  for_rows(context().team, rows * chosen.top_k(), width * 2 * sizeof(float), [&](std::uint32_t place) {
+    const std::size_t at = column + std::size_t{chosen.expert_at(place)} * stride;
+    std::copy_n(from.row(place), width, to.row(chosen.row_at(place)) + at);
+  });
 }
 
 template <typename Body>

@@ -1,4 +1,5 @@
-// Ops of mixtures of experts: rows are gathered by expert, and an expert's weights are read once a step for all of its
+// Ops of mixtures of experts, and of heads with weights of their own, which are experts that every row has: rows are
+// gathered by expert, and an expert's weights are read once a step for all of its
 // rows; threads share the experts' outputs in chunks of equal length.
 // Equals  the equations of core/backend/step_ops.h.
 // Owner   the ops that derive from it.
@@ -24,6 +25,11 @@ class ExpertOps : public backend::Ops {
              std::uint32_t rows, backend::Routes& routes) override;
   void gather_by_expert(const backend::Buffer& x, const backend::Routes& routes, std::uint32_t rows,
                         backend::Buffer& out) override;
+  void route_to_all(std::uint32_t rows, backend::Routes& routes) override;
+  void gather_heads(const backend::Buffer& x, std::uint32_t column, const backend::Routes& routes, std::uint32_t rows,
+                    backend::Buffer& out) override;
+  void place_heads(const backend::Buffer& x, const backend::Routes& routes, std::uint32_t rows, std::uint32_t column,
+                   std::uint32_t stride, backend::Buffer& out) override;
   void linear_by_expert(const backend::Buffer& x, backend::ExpertWeights weights, const backend::Routes& routes,
                         std::uint32_t rows, backend::Buffer& out, const backend::ThenActivate* then) override;
   void combine_experts(const backend::Buffer& y, const backend::Routes& routes, const backend::SharedExpert& shared,

@@ -33,7 +33,8 @@ void norm_then(const KernelContext& context, std::uint32_t rows, const HostBuffe
 
 bool can_fuse_qkv(const AttentionSpec& spec, const backend::KvCache& cache) {
   const bool by_heads = !spec.q_norm.whole_row && !spec.k_norm.whole_row && !spec.v_norm.whole_row;
-  return by_heads && spec.stores && spec.head_dim % kLanes == 0 && cache.shape().type != backend::KvType::kInt4;
+  return by_heads && spec.stores && spec.latent == 0 && spec.head_dim % kLanes == 0 &&
+         cache.shape().type != backend::KvType::kInt4;
 }
 
 // Units are heads: first the kv heads with their keys and values, then the query heads, which are less work.

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <initializer_list>
 #include <limits>
+#include <tuple>
 
 #include "core/base/check.h"
 #include "core/base/float_bits.h"
@@ -82,12 +83,36 @@ Steps steps_of(std::uint32_t count, const At& at) {
   return {step, lowest};
 }
 
+constexpr std::size_t number_bytes(KvType type) {
+  return type == KvType::kF32 ? sizeof(float) : type == KvType::kBF16 ? sizeof(std::uint16_t) : 1;
+}
+
+// panel[to + i][lane] = numbers from + i of row `lane`.
+template <typename Word>
+void transpose(const std::byte* rows, std::size_t row_bytes, std::uint32_t from, std::uint32_t count, std::byte* panel,
+               std::uint32_t to) {
+  auto* out = reinterpret_cast<Word*>(panel) + std::size_t{to} * kGroupTokens;
+  for (std::uint32_t lane = 0; lane < kGroupTokens; ++lane) {
+    const auto* row = reinterpret_cast<const Word*>(rows + lane * row_bytes) + from;
+    for (std::uint32_t i = 0; i < count; ++i) out[std::size_t{i} * kGroupTokens + lane] = row[i];
+  }
+}
+
 }  // namespace
 
-GroupCodec::GroupCodec(KvType type, std::uint32_t head_dim)
+GroupCodec::GroupCodec(KvType type, std::uint32_t head_dim, std::uint32_t latent)
     : type_(type),
       head_dim_(head_dim),
+      latent_(latent),
       padded_dim_(padded(head_dim, type == KvType::kInt4 ? 2 * kGroupTokens : kGroupTokens)) {
+  if (latent != 0) {
+    CHECK(type != KvType::kInt4);
+    padded_dim_ = padded(latent, kGroupTokens) + padded(head_dim - latent, kGroupTokens);
+    v_row_bytes_ = number_bytes(type) * padded_dim_;
+    k_scale_bytes_ = type == KvType::kInt8 ? kGroupTokens * sizeof(float) : 0;
+    bytes_ = kGroupTokens * v_row_bytes_ + 2 * k_scale_bytes_;
+    return;
+  }
   const std::size_t k = std::size_t{kGroupTokens} * head_dim;
   std::size_t v_scale_bytes = 0;
   switch (type) {
@@ -120,6 +145,7 @@ GroupCodec::GroupCodec(KvType type, std::uint32_t head_dim)
 }
 
 void GroupCodec::store(std::byte* group, std::uint32_t lane, const float* k, const float* v) const {
+  if (latent_ != 0) return store_latent(group, lane, k);
   if (type_ == KvType::kFp8) return store_fp8(group, lane, k, v);
   if (type_ == KvType::kInt8) return store_int8(group, lane, k, v);
   CHECK(type_ != KvType::kInt4);  // int4 has no codes of a single token
@@ -183,8 +209,74 @@ void GroupCodec::store_int8(std::byte* group, std::uint32_t lane, const float* k
   std::fill(values + head_dim_, values + padded_dim_, std::int8_t{0});
 }
 
+void GroupCodec::store_latent(std::byte* group, std::uint32_t lane, const float* k) const {
+  const std::uint32_t rest = head_dim_ - latent_;
+  std::byte* const row = group + lane * v_row_bytes_;
+  std::fill_n(row, v_row_bytes_, std::byte{0});
+  const std::size_t rest_at = padded(latent_, kGroupTokens);
+  const auto store_part = [&](const float* x, std::uint32_t count, std::size_t at, std::uint32_t part) {
+    switch (type_) {
+      case KvType::kF32:
+        std::copy_n(x, count, reinterpret_cast<float*>(row) + at);
+        return;
+      case KvType::kBF16:
+        std::transform(x, x + count, reinterpret_cast<std::uint16_t*>(row) + at, bf16_of_f32);
+        return;
+      case KvType::kFp8:
+        std::transform(x, x + count, reinterpret_cast<std::uint8_t*>(row) + at, fp8_of_f32);
+        return;
+      default:
+        latent_scales(group)[part * kGroupTokens + lane] =
+            store_as_int8(x, count, reinterpret_cast<std::int8_t*>(row) + at, 1);
+    }
+  };
+  store_part(k + rest, latent_, 0, 0);
+  store_part(k, rest, rest_at, 1);
+}
+
+KvType GroupCodec::panel_type() const { return type_ == KvType::kInt8 ? KvType::kF32 : type_; }
+
+std::size_t GroupCodec::panel_bytes() const { return number_bytes(panel_type()) * kGroupTokens * head_dim_; }
+
+// The rest of K comes first, as in a query.
+void GroupCodec::panel(const std::byte* group, std::byte* panel) const {
+  const std::uint32_t rest = head_dim_ - latent_;
+  const std::uint32_t rest_at = padded(latent_, kGroupTokens);
+  for (const auto& [from, count, to] : {std::tuple{rest_at, rest, 0u}, std::tuple{0u, latent_, rest}}) {
+    switch (type_) {
+      case KvType::kF32:
+        transpose<std::uint32_t>(group, v_row_bytes_, from, count, panel, to);
+        break;
+      case KvType::kBF16:  // in pairs
+        transpose<std::uint32_t>(group, v_row_bytes_, from / 2, count / 2, panel, to / 2);
+        break;
+      case KvType::kFp8:
+        transpose<std::uint8_t>(group, v_row_bytes_, from, count, panel, to);
+        break;
+      default: {
+        const float* scales = latent_scales(group) + (to == 0 ? kGroupTokens : 0);
+        auto* out = reinterpret_cast<float*>(panel) + std::size_t{to} * kGroupTokens;
+        for (std::uint32_t lane = 0; lane < kGroupTokens; ++lane) {
+          const auto* codes = reinterpret_cast<const std::int8_t*>(group + lane * v_row_bytes_) + from;
+          for (std::uint32_t i = 0; i < count; ++i) {
+            out[std::size_t{i} * kGroupTokens + lane] = static_cast<float>(codes[i]) * scales[lane];
+          }
+        }
+      }
+    }
+  }
+}
+
 void GroupCodec::copy(const std::byte* from, std::uint32_t from_lane, std::byte* to, std::uint32_t to_lane) const {
   CHECK(type_ != KvType::kInt4);
+  if (latent_ != 0) {
+    std::memmove(to + to_lane * v_row_bytes_, from + from_lane * v_row_bytes_, v_row_bytes_);
+    if (k_scale_bytes_ == 0) return;
+    for (const std::uint32_t part : {0u, 1u}) {
+      latent_scales(to)[part * kGroupTokens + to_lane] = latent_scales(from)[part * kGroupTokens + from_lane];
+    }
+    return;
+  }
   const std::size_t word = type_ == KvType::kF32 || type_ == KvType::kBF16 ? 4 : 1;  // of K, bf16: two numbers
   const std::size_t k_bytes = v_offset_ - k_scale_bytes_;
   for (std::size_t at = 0; at < k_bytes; at += kGroupTokens * word) {

@@ -4,6 +4,9 @@
 //   fp8   K [D][16]; V [16][W]
 //   int8  K [D][16], scales [16]; V [16][W], scales [16]          scales in f32
 //   int4  K [D/2][16], steps [D]; V [16][W/32][16], steps [16]    W: D padded to 32; steps and their lowests in bf16
+// With a latent a token's K and V are one row [D], K, of which V is the last L numbers. A group is [16][W], a row being
+// V, then the rest of K, each padded to 16; for int8 there follow the scales [16] of V and those of the rest. panel()
+// turns a group's K into a panel.
 // int8: scale = max |x| / 127, code = x / scale to the nearest, ties to even. A token with a NaN or an infinity is all
 // NaN, so that a fault is never rounded away.
 // int4: for each channel of K over the 16 tokens, and for each token of V over its channels: lowest = min x rounded
@@ -28,15 +31,21 @@ namespace quire::cpu {
 
 class GroupCodec {
  public:
-  GroupCodec(backend::KvType type, std::uint32_t head_dim);
+  // latent: L, or 0 for K and V by themselves. Not of int4.
+  GroupCodec(backend::KvType type, std::uint32_t head_dim, std::uint32_t latent = 0);
 
   std::size_t bytes() const { return bytes_; }        // of a group
   std::size_t v_offset() const { return v_offset_; }  // offset of V
   std::size_t v_row_bytes() const { return v_row_bytes_; }
 
+  // Of a latent: the group's K as panel_type() has it [D][16], in panel_bytes().
+  void panel(const std::byte* group, std::byte* panel) const;
+  backend::KvType panel_type() const;
+  std::size_t panel_bytes() const;
+
   // Stores all sixteen tokens at once, from their rows of K and V: the only way for int4.
   void store_all(std::byte* group, const float* const (&k)[16], const float* const (&v)[16]) const;
-  // Stores token `lane` of the group; not for int4.
+  // Stores token `lane` of the group; not for int4. With a latent v is not used.
   void store(std::byte* group, std::uint32_t lane, const float* k, const float* v) const;
   // Copies token `from_lane` of one group to token `to_lane` of another, or of the same: the stored bits. Not for int4.
   void copy(const std::byte* from, std::uint32_t from_lane, std::byte* to, std::uint32_t to_lane) const;
@@ -44,15 +53,22 @@ class GroupCodec {
   void poison(std::byte* groups, std::size_t bytes) const;
 
  private:
+  void store_latent(std::byte* group, std::uint32_t lane, const float* k) const;
   void store_fp8(std::byte* group, std::uint32_t lane, const float* k, const float* v) const;
   void store_int8(std::byte* group, std::uint32_t lane, const float* k, const float* v) const;
 
+  // With a latent, int8: the scales of V, then those of the rest of K.
+  float* latent_scales(std::byte* group) const { return reinterpret_cast<float*>(group + 16 * v_row_bytes_); }
+  const float* latent_scales(const std::byte* group) const {
+    return reinterpret_cast<const float*>(group + 16 * v_row_bytes_);
+  }
   // Offsets of scales or steps, which lie behind the codes.
   std::size_t k_scales_offset() const { return v_offset_ - k_scale_bytes_; }
   std::size_t v_scales_offset() const { return v_offset_ + 16 * v_row_bytes_; }
 
   backend::KvType type_;
   std::uint32_t head_dim_;    // D
+  std::uint32_t latent_;      // L
   std::uint32_t padded_dim_;  // W
   std::size_t k_scale_bytes_ = 0;
   std::size_t v_offset_ = 0;

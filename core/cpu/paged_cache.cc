@@ -26,8 +26,8 @@ std::size_t bytes_of_all(std::initializer_list<std::size_t> factors) {
 
 backend::KvBlockLayout layout_of(const KvShape& shape) {
   return backend::block_layout(shape, [&](const KvLayer& layer) {
-    return bytes_of_all(
-        {GroupCodec(shape.type, layer.head_dim).bytes(), shape.block_tokens / kGroupTokens, layer.num_kv_heads});
+    return bytes_of_all({GroupCodec(shape.type, layer.head_dim, layer.latent).bytes(),
+                         shape.block_tokens / kGroupTokens, layer.num_kv_heads});
   });
 }
 
@@ -54,7 +54,7 @@ PagedCache::PagedCache(const KvShape& shape)
   for (const KvLayer& layer : shape.layers) {
     CHECK_GT(layer.head_dim, 0u);
     CHECK_EQ(layer.head_dim % 2, 0u);
-    codecs_.emplace_back(shape.type, layer.head_dim);
+    codecs_.emplace_back(shape.type, layer.head_dim, layer.latent);
   }
   memory_ = Memory(bytes_of_all({layout_.bytes, shape.num_blocks}), "the KV cache");
   open_ = Memory(bytes_of_all({kv_residual_group_bytes(shape), shape.num_residual_groups}),

@@ -60,7 +60,7 @@ void RopeStore::store_keys(std::uint32_t row, Range heads) const {
   const std::uint32_t offset = batch_.slots[row] % block_tokens;
   for (std::uint32_t h = heads.first; h < heads.last; ++h) {
     turn(k + h * size, h, spec_.k_norm, batch_.positions[row]);
-    norm_head(v + h * size, h, spec_.v_norm);
+    if (spec_.latent == 0) norm_head(v + h * size, h, spec_.v_norm);
     if (!stores_rows()) continue;
     std::byte* group = cache_.group(spec_.layer, block, h, offset);
     cache_.codec(spec_.layer).store(group, offset % kLanes, k + h * size, v + h * size);

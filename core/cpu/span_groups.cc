@@ -35,6 +35,16 @@ SpanGroups KvReader::groups_of(std::uint32_t span, std::uint32_t kept, Range see
   return groups;
 }
 
+void KvReader::put_panels(Range seen, std::byte* room, SpanGroups& groups) const {
+  const GroupCodec& codec = cache_.codec(spec_.layer);
+  for (std::uint32_t index = seen.first / kLanes; index * kLanes < seen.last; ++index) {
+    if (groups.k()[index] == nullptr) continue;
+    std::byte* const panel = room + index * codec.panel_bytes();
+    codec.panel(static_cast<const std::byte*>(groups.k()[index]), panel);
+    groups.k()[index] = panel;
+  }
+}
+
 // Takes rows of earlier steps from the residual group as this step found it, the others from the step itself. Places
 // behind the sequence's last row stay as they are: no row sees them.
 void KvReader::put_own_group(std::uint32_t position, float* room, SpanGroups& groups) const {

@@ -79,6 +79,7 @@ Layer Decoder::make_layer(std::uint32_t index) {
   layer.cutoff = spec.mlp.cutoff;
   if (spec.mlp.activation == backend::Activation::kXielu) layer.xielu = xielu_of(index);
   layer.qkv_clip = spec.attention.qkv_clip;
+  if (spec.attention.latent) layer.latent = make_latent(weights_, spec.attention, index);
   return layer;
 }
 
@@ -89,6 +90,7 @@ backend::AttentionSpec Decoder::make_attention(std::uint32_t index) {
   attention.num_heads = spec.num_heads;
   attention.num_kv_heads = spec.num_kv_heads;
   attention.head_dim = spec.head_dim;
+  attention.latent = spec.latent ? spec.latent->rank : 0;
   attention.scale = spec.scale;
   attention.window = spec.window;
   attention.softcap = spec.softcap;
@@ -109,8 +111,9 @@ const backend::RopeTable* Decoder::rope_of(const AttentionLayer& attention) {
   std::unique_ptr<backend::RopeTable>& table = ropes_[attention.rope];
   if (table == nullptr) {
     const RopeConfig& rope = spec_.ropes[attention.rope];
-    const RopeAngles angles = rope_angles(rope, attention.head_dim, max_model_len_);
-    table = ops_.upload_rope(angles.cosines, angles.sines, rope.rotary_dims(attention.head_dim) / 2);
+    const std::uint32_t head_dim = attention.rope_head_dim();
+    const RopeAngles angles = rope_angles(rope, head_dim, max_model_len_);
+    table = ops_.upload_rope(angles.cosines, angles.sines, rope.rotary_dims(head_dim) / 2);
   }
   return table.get();
 }
@@ -164,58 +167,9 @@ backend::HeadNorm Decoder::heads_norm(const std::optional<HeadNormSpec>& heads, 
   return {norm_of(heads->norm, role, width, layer), heads->over == HeadNormSpec::Over::kRow};
 }
 
-void BuffersByWidth::add(backend::Factory& factory, std::uint32_t max_rows, std::uint32_t width) {
-  const auto is_there = [&](const auto& buffer) { return buffer->width() == width; };
-  if (std::ranges::none_of(buffers_, is_there)) buffers_.push_back(factory.make_buffer(max_rows, width));
-}
-
-backend::Buffer& BuffersByWidth::of(std::uint32_t width) const {
-  const auto found = std::ranges::find_if(buffers_, [&](const auto& buffer) { return buffer->width() == width; });
-  CHECK(found != buffers_.end());
-  return **found;
-}
-
 Workspace Decoder::make_workspace(std::uint32_t max_rows, std::uint32_t max_logits_rows,
                                   const Captures& captures) const {
-  const std::uint32_t hidden = spec_.hidden;
-  Workspace workspace;
-  workspace.x = ops_.make_buffer(max_rows, hidden);
-  workspace.normed = ops_.make_buffer(max_rows, hidden);
-  workspace.product = ops_.make_buffer(max_rows, hidden);
-  const auto has_two_norms = [](const LayerSpec& layer) { return layer.placement == Placement::kParallelNorms; };
-  if (std::ranges::any_of(spec_.layers, has_two_norms)) workspace.mlp_normed = ops_.make_buffer(max_rows, hidden);
-  for (const Layer& layer : layers_) {
-    workspace.qkv.add(ops_, max_rows, layer.attention.qkv_width());
-    workspace.attention.add(ops_, max_rows, layer.attention.q_width());
-    if (layer.has_mlp()) {
-      workspace.gate_up.add(ops_, max_rows, layer.gate_up.n());
-      workspace.activated.add(ops_, max_rows, layer.down[0].k());
-    }
-    if (!layer.attention_inner_norm) continue;
-    workspace.inner_normed.add(ops_, max_rows, layer.attention.q_width());
-    workspace.inner_normed.add(ops_, max_rows, layer.down[0].k());
-  }
-  if (spec_.per_layer) {
-    const std::uint32_t width = spec_.per_layer->width;
-    workspace.per_layer = ops_.make_buffer(max_rows, spec_.num_layers() * width);
-    workspace.projected = ops_.make_buffer(max_rows, spec_.num_layers() * width);
-    workspace.gate_up.add(ops_, max_rows, width);
-    workspace.activated.add(ops_, max_rows, width);
-  }
-  if (const MixtureSpec* mixture = spec_.mixture()) {
-    workspace.experts = MixtureBuffers(ops_, spec_, *mixture, max_rows);
-  }
-  if (spec_.altup) workspace.streams = StreamBuffers(ops_, *spec_.altup, max_rows, hidden);
-  workspace.logits_rows = ops_.make_buffer(max_logits_rows, hidden);
-  workspace.normed_rows = ops_.make_buffer(max_logits_rows, hidden);
-  if (spec_.projects_embedding()) {
-    workspace.narrow = ops_.make_buffer(max_rows, spec_.embedding);
-    workspace.narrow_rows = ops_.make_buffer(max_logits_rows, spec_.embedding);
-  }
-  workspace.logits = ops_.make_buffer(max_logits_rows, spec_.vocab);
-  workspace.captures = captures;
-  if (captures.num() > 0) workspace.states = ops_.make_buffer(max_rows, captures.num() * hidden);
-  return workspace;
+  return model::make_workspace(ops_, spec_, layers_, max_rows, max_logits_rows, captures);
 }
 
 void Decoder::capture(std::uint32_t boundary, std::uint32_t num_rows, Workspace& workspace) const {
@@ -360,6 +314,13 @@ backend::Before Decoder::inner(const backend::Norm& norm, const backend::Buffer&
 
 void Decoder::attend(const Layer& layer, const Input& in, std::uint32_t rows, backend::KvCache& cache,
                      Workspace& workspace) const {
+  if (layer.latent) {
+    backend::Buffer& product = workspace.qkv.of(layer.qkv.n());
+    ops_.linear(*in.rows, layer.qkv, rows, product, in.before);
+    const backend::Buffer& heads =
+        attend_latent(ops_, *layer.latent, layer.attention, product, rows, cache, workspace.latent);
+    return add_product(layer, heads, layer.out, {}, layer.attention_norm, rows, workspace);
+  }
   backend::Buffer& qkv = workspace.qkv.of(layer.attention.qkv_width());
   backend::Buffer& attention = workspace.attention.of(layer.attention.q_width());
   if (layer.qkv_clip == 0.0f) {

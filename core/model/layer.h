@@ -6,6 +6,7 @@
 
 #include "core/backend/attention_spec.h"
 #include "core/backend/linear.h"
+#include "core/model/latent.h"
 #include "core/model/mixture.h"
 #include "core/model/spec.h"
 
@@ -22,6 +23,7 @@ struct Layer {
   backend::Norm attention_inner_norm;                 // [H·D] before `out`
   backend::Norm mlp_inner_norm;                       // [F] before `down`
   backend::WeightList qkv;                            // [(H + 2G)·D, E], columns q | k | v
+  std::optional<LatentAttention> latent{};            // then qkv and out have its shapes
   backend::WeightList out;                            // [E, H·D]
   backend::WeightList gate_up;                        // [2F, E], columns gate | up; [F, E] if it is not gated
   backend::WeightList down;                           // [E, F]; empty, as gate_up: there are experts alone

@@ -76,6 +76,7 @@ std::string text_of(const backend::RouteRule& rule) {
     text += ":groups=" + std::to_string(rule.top_groups) + "of" + std::to_string(rule.num_groups);
   }
   if (rule.normed) text += ":normed=" + shortest(rule.norm_eps) + ":" + shortest(rule.norm_least);
+  if (rule.groups_by_highest) text += ":by_highest";
   if (rule.scale != 1.0f) text += ":scale=" + shortest(rule.scale);
   if (rule.margin != 0.0f) text += ":margin=" + shortest(rule.margin);
   return text;
@@ -96,6 +97,15 @@ std::string text_of(const MixtureSpec& mixture) {
   if (mixture.expert_scales) text += ":scales";
   if (mixture.own_norms) text += ":own_norms";
   return text;
+}
+
+std::string text_of(const LatentSpec& latent) {
+  std::string text;
+  for (const std::uint32_t number :
+       {latent.rank, latent.rope_dim, latent.nope_dim, latent.value_dim, latent.query_rank}) {
+    text += std::to_string(number) + ":";
+  }
+  return text + shortest(latent.norm_eps);
 }
 
 std::string flags_of(const LayerSpec& layer) {
@@ -134,6 +144,7 @@ std::string traits_of(const LayerSpec& layer) {
   if (attention.interleaved) text += " interleaved";
   if (attention.alibi) text += " alibi=" + shortest(attention.alibi->max) + (attention.alibi->in_bf16 ? ":bf16" : "");
   if (attention.sinks) text += " sinks";
+  if (attention.latent) text += " latent=" + text_of(*attention.latent);
   if (attention.qkv_clip != 0.0f) text += " qkv_clip=" + shortest(attention.qkv_clip);
   if (attention.q_scale) {
     text += " q_scale=" + shortest(attention.q_scale->beta) + ":" + std::to_string(attention.q_scale->original);
@@ -243,7 +254,7 @@ void ModelSpec::copy_kv_heads(std::uint32_t num_ranks) {
   for (LayerSpec& layer : layers) {
     AttentionLayer& attention = layer.attention;
     const bool norms_row = attention.k_norm && attention.k_norm->over == HeadNormSpec::Over::kRow;
-    if (attention.num_kv_heads >= num_ranks || norms_row) continue;
+    if (attention.num_kv_heads >= num_ranks || norms_row || attention.latent) continue;
     if (num_ranks % attention.num_kv_heads != 0 || attention.num_heads % num_ranks != 0) continue;
     attention.kv_copies = num_ranks / attention.num_kv_heads;
     attention.num_kv_heads = num_ranks;
@@ -255,7 +266,8 @@ backend::KvShape ModelSpec::kv_shape(std::uint32_t block_tokens, std::uint32_t n
   std::uint32_t place = 0;
   for (const LayerSpec& layer : layers) {
     if (layer.attention.kv_source) continue;
-    shape.layers.push_back({layer.attention.num_kv_heads, layer.attention.head_dim, 0, place++});
+    const std::uint32_t latent = layer.attention.latent ? layer.attention.latent->rank : 0;
+    shape.layers.push_back({layer.attention.num_kv_heads, layer.attention.head_dim, 0, place++, latent});
   }
   shape.block_tokens = block_tokens;
   shape.num_blocks = num_blocks;

@@ -62,6 +62,17 @@ struct AlibiSpec {
   std::vector<float> slopes(std::uint32_t num_heads) const;
 };
 
+// Latent attention (MLA): core/model/latent.h.
+struct LatentSpec {
+  std::uint32_t rank = 0;        // C of the latent
+  std::uint32_t rope_dim = 0;    // R: columns that turn, of a query head, and of K once for all heads
+  std::uint32_t nope_dim = 0;    // N: the others of a query head
+  std::uint32_t value_dim = 0;   // of a head
+  std::uint32_t query_rank = 0;  // of q, which then has two matrices with a norm between them; 0: it has one
+  float norm_eps = 1e-6f;        // of the latent's norm and that one
+  bool operator==(const LatentSpec&) const = default;
+};
+
 struct AttentionLayer {
   static constexpr std::uint32_t kNoRope = ~0u;
   std::uint32_t num_heads = 0;     // H
@@ -86,8 +97,13 @@ struct AttentionLayer {
   float qkv_clip = 0.0f;  // q, k and v are first clipped to it; 0: not at all
   bool qkv_bias = false;
   bool out_bias = false;
+  // G is 1 then, and D = R + C.
+  std::optional<LatentSpec> latent{};
   bool operator==(const AttentionLayer&) const = default;
 
+  // Of the dimensions of a head, those that a RoPE table is made for.
+  std::uint32_t rope_head_dim() const { return latent ? latent->rope_dim : head_dim; }
+  std::uint32_t out_width() const { return num_heads * (latent ? latent->value_dim : head_dim); }
   std::uint32_t q_width() const { return num_heads * head_dim; }
   std::uint32_t kv_width() const { return num_kv_heads * head_dim; }
 };
@@ -205,6 +221,13 @@ struct TensorNames {
   std::string k_norm = "self_attn.k_norm";
   std::string sinks = "self_attn.sinks";  // its whole name
   std::string out = "self_attn.o_proj";
+  // Of LatentSpec.
+  std::string q_low = "self_attn.q_a_proj";
+  std::string q_low_norm = "self_attn.q_a_layernorm";
+  std::string q_high = "self_attn.q_b_proj";
+  std::string kv_low = "self_attn.kv_a_proj_with_mqa";
+  std::string kv_low_norm = "self_attn.kv_a_layernorm";
+  std::string kv_high = "self_attn.kv_b_proj";
   std::string attention_norm = "post_attention_layernorm";
   std::string mlp_norm = "post_attention_layernorm";
   std::string gate = "mlp.gate_proj";

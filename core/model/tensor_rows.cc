@@ -44,8 +44,9 @@ TensorRows::TensorRows(const Tensor& tensor, const TensorPart& part, TensorEntry
 FileBytes TensorRows::bytes() const { return widened_.empty() ? stored() : std::as_bytes(std::span(widened_)); }
 
 void TensorRows::transpose(FileBytes own, std::size_t size, const TensorPart& part) {
-  whole_.resize(own.size());
-  const std::byte* from = own.data();
+  row_bytes_ = part.inputs() * size;
+  whole_.resize(part.all_rows() * row_bytes_);
+  const std::byte* from = own.data() + part.first_input * part.all_rows() * size;
   for (std::uint64_t input = 0; input < part.inputs(); ++input) {
     for (std::uint64_t row = 0; row < part.all_rows(); ++row, from += size) {
       std::memcpy(whole_.data() + row * row_bytes_ + input * size, from, size);

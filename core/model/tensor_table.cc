@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "core/model/attention_tensors.h"
+
 namespace quire::model {
 namespace {
 
@@ -60,7 +62,7 @@ class Builder {
 
  private:
   static TensorPart part(const std::string& name, std::vector<std::uint64_t> shape) {
-    return {.name = name + ".weight", .shape = std::move(shape)};
+    return weight_part(name, std::move(shape));
   }
   static TensorPart bias_of(TensorPart weight) {
     weight.name.replace(weight.name.size() - std::string_view("weight").size(), std::string::npos, "bias");
@@ -162,7 +164,8 @@ class Builder {
   }
 
   void add_attention(const AttentionLayer& attention) {
-    matrix(Role::kQkv, qkv_parts(attention), attention.qkv_bias);
+    matrix(Role::kQkv, AttentionTensors(spec_, layer_).first(), attention.qkv_bias);
+    if (attention.latent) add_latent(attention);
     if (attention.kv_source) {  // a checkpoint may have them all the same
       for (const std::string& unused : {names_.k, names_.v, names_.k_norm}) {
         table_.skipped.push_back(in_layer(unused) + ".*");
@@ -173,57 +176,20 @@ class Builder {
     if (attention.sinks) {
       add(Role::kSinks, Kind::kVector, {{.name = in_layer(names_.sinks), .shape = {attention.num_heads}}});
     }
-    matrix(Role::kOut, {part(in_layer(names_.out), {spec_.hidden, attention.q_width()})}, attention.out_bias);
+    matrix(Role::kOut, {part(in_layer(names_.out), {spec_.hidden, attention.out_width()})}, attention.out_bias);
   }
 
-  std::vector<TensorPart> qkv_parts(const AttentionLayer& attention) const {
-    const std::uint64_t q = attention.q_width();
-    const std::uint64_t kv = attention.kv_width() / attention.kv_copies;
-    std::vector<TensorPart> parts;
-    if (!names_.qkv.empty() && names_.qkv_by_kv_head) {
-      parts = qkv_parts_by_kv_head(attention, q, kv);
-    } else if (!names_.qkv.empty()) {
-      for (const auto& [first, rows] : {std::pair{std::uint64_t{0}, q}, std::pair{q, kv}, std::pair{q + kv, kv}}) {
-        parts.push_back(part(in_layer(names_.qkv), {q + 2 * kv, spec_.hidden}));
-        parts.back().first_row = first;
-        parts.back().rows = rows;
-      }
-    } else {
-      parts.push_back(part(in_layer(names_.q), {q, spec_.hidden}));
-      if (!attention.kv_source) {
-        parts.push_back(part(in_layer(names_.k), {kv, spec_.hidden}));
-        parts.push_back(part(in_layer(attention.v_is_k ? names_.k : names_.v), {kv, spec_.hidden}));
-      }
+  void add_latent(const AttentionLayer& attention) {
+    const LatentSpec& latent = *attention.latent;
+    if (latent.query_rank != 0) {
+      matrix(Role::kLatentQuery, AttentionTensors(spec_, layer_).second_query(), false);
+      add(Role::kLatentQueryNorm, Kind::kVector, {part(in_layer(names_.q_low_norm), {latent.query_rank})});
     }
-    for (std::size_t i = 1; i < parts.size(); ++i) copy_heads(parts[i], attention);
-    if (!attention.interleaved || attention.rope == AttentionLayer::kNoRope) return parts;
-    for (std::size_t i = 0; i < std::min<std::size_t>(parts.size(), 2); ++i) reorder(parts[i], attention);
-    return parts;
-  }
-  std::vector<TensorPart> qkv_parts_by_kv_head(const AttentionLayer& attention, std::uint64_t q,
-                                               std::uint64_t kv) const {
-    const std::uint64_t num_kv = kv / attention.head_dim;
-    const std::uint64_t queries = q / num_kv;
-    const std::uint64_t stride = queries + 2 * std::uint64_t{attention.head_dim};
-    std::vector<TensorPart> parts;
-    std::uint64_t first = 0;
-    for (const std::uint64_t run : {queries, std::uint64_t{attention.head_dim}, std::uint64_t{attention.head_dim}}) {
-      TensorPart& rows = parts.emplace_back(part(in_layer(names_.qkv), {q + 2 * kv, spec_.hidden}));
-      rows.first_row = first;
-      rows.rows = run * num_kv;
-      rows.run = run;
-      rows.stride = stride;
-      first += run;
+    add(Role::kLatentNorm, Kind::kVector, {part(in_layer(names_.kv_low_norm), {latent.rank})});
+    for (std::uint32_t head = 0; head < attention.num_heads; ++head) {
+      add(Role::kLatentKey, Kind::kMatrix, {AttentionTensors(spec_, layer_).key(head)}).expert = head;
+      add(Role::kLatentValue, Kind::kMatrix, {AttentionTensors(spec_, layer_).value(head)}).expert = head;
     }
-    return parts;
-  }
-  static void copy_heads(TensorPart& rows, const AttentionLayer& attention) {
-    rows.copies = attention.kv_copies;
-    if (rows.copies > 1) rows.head_rows = attention.head_dim;
-  }
-  void reorder(TensorPart& rows, const AttentionLayer& attention) const {
-    rows.head_rows = attention.head_dim;
-    rows.turned = spec_.ropes[attention.rope].rotary_dims(attention.head_dim);
   }
 
   void head_norm(Role role, const std::string& name, const std::optional<HeadNormSpec>& heads, std::uint32_t num_heads,
@@ -231,10 +197,10 @@ class Builder {
     if (!heads || heads->norm.weightless) return;
     std::vector<TensorPart> parts = head_norm_parts(name, heads->over, num_heads, attention.head_dim);
     if (attention.interleaved && attention.rope != AttentionLayer::kNoRope) {
-      for (TensorPart& values : parts) reorder(values, attention);
+      for (TensorPart& values : parts) reorder_pairs(spec_, attention, values);
     }
     if (role == Role::kKNorm && heads->over == HeadNormSpec::Over::kEachHead) {
-      for (TensorPart& values : parts) copy_heads(values, attention);
+      for (TensorPart& values : parts) copy_kv_heads(attention, values);
     }
     std::vector<TensorPart> biases;
     for (const TensorPart& scale : parts) biases.push_back(bias_of(scale));

@@ -21,10 +21,16 @@ enum class Role : std::uint8_t {
   kPositionEmbedding,  // [max_positions + offset, E]
   kEmbeddingNorm,
   kInputNorm,  // before attention, and before the MLP of a parallel layer
-  kQkv,        // [(H + 2G)·D, E]
+  kQkv,        // [(H + 2G)·D, E]; of LatentSpec [(query rank or H·N + H·R) + R + C, E]
   kQNorm,
   kKNorm,
-  kSinks,               // [H]
+  kSinks,  // [H]
+  // LatentSpec; of the last two, the "expert" is the head
+  kLatentQuery,         // [H·N + H·R, query rank]
+  kLatentQueryNorm,     // [query rank]
+  kLatentNorm,          // [C]
+  kLatentKey,           // [C, N]
+  kLatentValue,         // [V, C]
   kAttentionInnerNorm,  // [H·D] before kOut
   kOut,                 // [E, H·D]
   kAttentionNorm,       // after attention
@@ -87,12 +93,17 @@ struct TensorPart {
   std::uint32_t turned = 0;
   std::uint32_t copies = 1;
   bool transposed = false;  // a matrix whose rows are the file's columns
+  // Of a transposed matrix, the file's rows that are its inputs. num_inputs 0: all of them.
+  std::uint64_t first_input = 0;
+  std::uint64_t num_inputs = 0;
   // Of a tensor of several matrices or vectors, one behind the other: which one. All of the above is said of that one.
   std::uint32_t matrix = kOnly;
 
   std::uint64_t index() const { return matrix == kOnly ? 0 : matrix; }  // of its matrix in the tensor
   std::uint64_t all_rows() const { return shape.empty() ? 1 : transposed ? shape.back() : first_extent(); }
-  std::uint64_t inputs() const { return transposed ? first_extent() : shape.back(); }  // of a matrix
+  std::uint64_t inputs() const {  // of a matrix
+    return !transposed ? shape.back() : num_inputs != 0 ? num_inputs : first_extent();
+  }
   std::uint64_t rows_in_file() const { return rows != 0 ? rows : all_rows(); }
   std::uint64_t num_rows() const { return rows_in_file() * copies; }
 
@@ -106,7 +117,7 @@ struct TensorEntry {
 
   Role role = Role::kEmbedding;
   std::uint32_t layer = kTop;
-  std::uint32_t expert = 0;  // of kExpertGateUp and kExpertDown
+  std::uint32_t expert = 0;  // of kExpertGateUp, kExpertDown; the head of kLatentKey, kLatentValue
   Kind kind = Kind::kMatrix;
   std::vector<TensorPart> parts{};
   std::vector<TensorPart> biases{};  // of a matrix: none, or one for each part

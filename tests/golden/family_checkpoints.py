@@ -75,7 +75,9 @@ NORMS_OF_BRANCHES = {"gemma2": GEMMA_NORMS, "gemma3_text": GEMMA_NORMS, "gemma4_
                      "olmo2": GEMMA_NORMS, "exaone4": GEMMA_NORMS,
                      "olmo3": GEMMA_NORMS, "glm4": ("post_self_attn_layernorm", "post_mlp_layernorm")}
 MIXTURES = ("mixtral", "qwen2_moe", "qwen3_moe", "olmoe", "granitemoe", "granitemoeshared", "phimoe", "ernie4_5_moe", "glm4_moe",
-            "dots1", "solar_open", "minimax_m2", "gpt_oss", "hunyuan_v1_moe", "exaone_moe", "hy_v3", "qwen3_vl_moe_text")
+            "dots1", "solar_open", "minimax_m2", "gpt_oss", "hunyuan_v1_moe", "exaone_moe", "hy_v3", "qwen3_vl_moe_text",
+            "deepseek_v2", "deepseek_v3", "glm4_moe_lite", "mistral4")
+MLA = dict(num_key_value_heads=4, q_lora_rank=48, kv_lora_rank=32, qk_rope_head_dim=8, qk_nope_head_dim=16, v_head_dim=24)
 SCORES = 1.5  # standard deviation of attention scores, about
 BRANCHES = 5.0  # length of what a branch adds, in lengths of the embedding, about
 
@@ -679,6 +681,46 @@ CONFIGURATIONS = {
                                                    "mrope_interleaved": True}),
         {"number of experts in a row": {"num_experts_per_tok": 3}, "theta": theta(1e4)},
         wrapper="Qwen3VLMoeForConditionalGeneration"),
+    "deepseek_v2": Tiny(
+        "deepseek_v2", dict(MLA, n_routed_experts=8, num_experts_per_tok=3, moe_intermediate_size=32, n_shared_experts=1,
+                            first_k_dense_replace=1, topk_method="group_limited_greedy", n_group=4, topk_group=2,
+                            routed_scaling_factor=2.0, rms_norm_eps=1e-2),
+        {"groups": {"topk_group": 3}, "scale": {"routed_scaling_factor": 1.9}, "theta": theta(3e4), "eps": {"rms_norm_eps": 5e-3}}),
+    "deepseek_v2-lite-yarn-bf16": Tiny(
+        "deepseek_v2", dict(MLA, q_lora_rank=None, n_routed_experts=6, num_experts_per_tok=2, moe_intermediate_size=40, n_shared_experts=2,
+                            first_k_dense_replace=1, num_hidden_layers=5,
+                            rope_parameters={**YARN, "mscale": 0.707, "mscale_all_dim": 0.707}),
+        {"scale of scores": {"rope_parameters.mscale_all_dim": 0.0, "rope_parameters.mscale": 0.0}, "factor": {"rope_parameters.factor": 4.0}},
+        dtype="bfloat16"),
+    "deepseek_v3": Tiny(
+        "deepseek_v3", dict(MLA, n_routed_experts=12, num_experts_per_tok=3, moe_intermediate_size=32, n_shared_experts=1,
+                            first_k_dense_replace=1, n_group=4, topk_group=2, num_mtp_layers=0, rms_norm_eps=1e-2,
+                            rope_parameters={**YARN, "mscale": 1.0, "mscale_all_dim": 1.0}),
+        {"groups": {"topk_group": 3}, "scale": {"routed_scaling_factor": 2.4}, "weights": {"norm_topk_prob": False},
+         "scale of scores": {"rope_parameters.mscale_all_dim": 0.5}, "pairs": {"rope_interleave": False}}),
+    "deepseek_v3-hub-one-group-bf16": Tiny(
+        "deepseek_v3", dict(MLA, q_lora_rank=None, kv_lora_rank=40, v_head_dim=16, n_routed_experts=8, num_experts_per_tok=2,
+                            moe_intermediate_size=24, first_k_dense_replace=2, n_group=1, topk_group=1, num_mtp_layers=0,
+                            num_hidden_layers=5, rope_interleave=False),
+        {"theta": {"rope_theta": 3e4}},
+        spelling={"rope_parameters": ABSENT, "rope_theta": 5e4, "rope_scaling": None, "topk_method": "noaux_tc", "scoring_func": "sigmoid",
+                  "moe_layer_freq": 1, "ep_size": 1}, dtype="bfloat16"),
+    "glm4_moe_lite": Tiny(
+        "glm4_moe_lite", dict(MLA, v_head_dim=32, n_routed_experts=8, num_experts_per_tok=3, moe_intermediate_size=32, n_shared_experts=1,
+                              rms_norm_eps=1e-2),
+        {"scale": {"routed_scaling_factor": 1.7}, "theta": theta(3e4), "eps": {"rms_norm_eps": 5e-3}}),
+    "glm4_moe_lite-dense-layers-bf16": Tiny(
+        "glm4_moe_lite", dict(MLA, n_routed_experts=8, num_experts_per_tok=2, moe_intermediate_size=24,
+                              mlp_layer_types=["dense", "sparse", "dense", "sparse"]), {"theta": theta(3e4)}, dtype="bfloat16"),
+    "mistral4": Tiny(
+        "mistral4", dict(MLA, n_routed_experts=8, num_experts_per_tok=3, moe_intermediate_size=32, n_shared_experts=1,
+                         first_k_dense_replace=1, rope_parameters=MINISTRAL3_ROPE),
+        {"q by position": {"rope_parameters.llama_4_scaling_beta": 0.0}, "weights": {"norm_topk_prob": False},
+         "scale of scores": {"rope_parameters.mscale_all_dim": 0.5}}),
+    "mistral4-groups-bf16": Tiny(
+        "mistral4", dict(MLA, n_routed_experts=12, num_experts_per_tok=3, moe_intermediate_size=24, n_group=4, topk_group=2,
+                         num_hidden_layers=5, rope_parameters={**MINISTRAL3_ROPE, "factor": 8.0}),
+        {"groups": {"topk_group": 3}}, dtype="bfloat16"),
     "minimax_m2": Tiny(
         "minimax_m2", dict(head_dim=16, num_local_experts=8, num_experts_per_tok=3, intermediate_size=32, rotary_dim=8),
         {"number of experts in a row": {"num_experts_per_tok": 2}, "theta": theta(3e4)}),
@@ -701,7 +743,7 @@ def draw_model(tiny):
     if tiny.wrapper:
         model = wrap(tiny, config)
     else:
-        model = transformers.AutoModelForCausalLM.from_config(config)
+        model = kind_of(tiny.family)(config)
     with torch.no_grad():
         for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
             mean, deviation = spread(name, tensor, config)
@@ -711,6 +753,14 @@ def draw_model(tiny):
             if tiny.family in UNGATED and any(part in name for part in DOWN):
                 tensor -= tensor.mean(dim=0 if tiny.family == "gpt2" else 1, keepdim=True)
     return model.to(getattr(torch, tiny.dtype))
+
+
+def kind_of(family):
+    import transformers
+
+    if family == "mistral4":  # transformers' Auto classes do not have it
+        return transformers.Mistral4ForCausalLM
+    return transformers.AutoModelForCausalLM.from_config
 
 
 def wrap(tiny, text):
@@ -786,7 +836,7 @@ def matrix_factor(name, config):
         return 3.0
     if any(part in name for part in ("qkv_proj", "query_key_value", "c_attn", "Wqkv")):
         return math.sqrt(SCORES)
-    if "q_proj" in name:
+    if "q_proj" in name or "q_b_proj" in name:
         return SCORES
     if any(part in name for part in (*DOWN, *OUT)):
         if not getattr(config, "do_layer_norm_before", True):

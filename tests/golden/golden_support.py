@@ -169,10 +169,13 @@ def inputs_of(linear):
 def layer_chain(layer, hidden, positions):
     attention = child(layer, "self_attn", "attention", "attn", "self_attention")
     heads = inputs_of(child(attention, "o_proj", "dense", "out_proj", "c_proj"))  # H * D
-    head_dim = child(attention, "head_dim", "head_size")
+    latent = getattr(attention, "kv_lora_rank", 0)  # of MLA: its products are absorbed
+    head_dim = latent + attention.qk_rope_head_dim if latent else child(attention, "head_dim", "head_size")
+    absorbed = (attention.q_lora_rank or 0) + attention.qk_nope_head_dim + latent if latent else 0
     mlp = next((getattr(layer, name) for name in MLPS if hasattr(layer, name)), layer)  # OPT's has no module of its own
     sums = (hidden                                                   # q, k, v
             + head_dim + 2 * positions                               # scores; the softmax's sum and the sum over values
+            + absorbed                                               # to the latents and from them
             + heads)                                                 # out
     products = mlp_chain(mlp, hidden) + (mlp_chain(layer, hidden) if hasattr(layer, "experts") else 0)  # Gemma 4 has both
     beside = sum(getattr(part, "in_features", 0) for part in layer.children())  # per-layer embeddings: gate and projection

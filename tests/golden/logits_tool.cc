@@ -230,7 +230,7 @@ void run(const Options& options) {
     const auto user = std::ranges::find_if(
         config.layers, [&](const model::LayerSpec& layer) { return layer.attention.rope == table; });
     const model::LayerSpec& layer = user == config.layers.end() ? config.layers.front() : *user;
-    const model::RopeFrequencies rope = model::rope_frequencies(config.ropes[table], layer.attention.head_dim);
+    const model::RopeFrequencies rope = model::rope_frequencies(config.ropes[table], layer.attention.rope_head_dim());
     std::cout << (table == 0 ? "" : ", ") << "{\"frequencies\": ";
     print_list(rope.inverse);
     std::cout << ", \"attention_factor\": " << rope.attention_factor << "}";

@@ -44,6 +44,11 @@ TEST(Limits, AreLayersWithoutExperts) {
   shape.num_experts = 8;
   EXPECT_THAT(beyond_limits(shape),
               ElementsAre("layers have 8 experts; mixtures of experts run on the CPU alone (--device cpu)"));
+  shape.num_experts = 0;
+  shape.has_latent = true;
+  EXPECT_THAT(beyond_limits(shape),
+              ElementsAre("layers have latent attention (kv_lora_rank), which runs on the CPU alone "
+                          "(--device cpu)"));
 }
 
 TEST(Limits, AreMatricesOfSoManyOutputsAsAGridIsHigh) {

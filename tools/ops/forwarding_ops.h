@@ -140,6 +140,15 @@ class ForwardingOps : public backend::Ops {
                         backend::Buffer& out) override {
     around(Op::kOther, [&] { inner_->gather_by_expert(x, routes, rows, out); });
   }
+  void route_to_all(std::uint32_t rows, backend::Routes& routes) override { inner_->route_to_all(rows, routes); }
+  void gather_heads(const backend::Buffer& x, std::uint32_t column, const backend::Routes& routes, std::uint32_t rows,
+                    backend::Buffer& out) override {
+    around(Op::kOther, [&] { inner_->gather_heads(x, column, routes, rows, out); });
+  }
+  void place_heads(const backend::Buffer& x, const backend::Routes& routes, std::uint32_t rows, std::uint32_t column,
+                   std::uint32_t stride, backend::Buffer& out) override {
+    around(Op::kOther, [&] { inner_->place_heads(x, routes, rows, column, stride, out); });
+  }
   void linear_by_expert(const backend::Buffer& x, backend::ExpertWeights weights, const backend::Routes& routes,
                         std::uint32_t rows, backend::Buffer& out, const backend::ThenActivate* then) override {
     around(then != nullptr ? Op::kGateUp : Op::kAdd,

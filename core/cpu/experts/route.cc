@@ -85,7 +85,10 @@ class HighestGroups {
   std::uint32_t size() const { return size_; }
 
  private:
-  float of(std::uint32_t group) const { return sum_of_two_highest(choice_.subspan(std::size_t{group} * size_, size_)); }
+  float of(std::uint32_t group) const {
+    const auto values = choice_.subspan(std::size_t{group} * size_, size_);
+    return rule_.groups_by_highest ? values[highest_of(values)] : sum_of_two_highest(values);
+  }
 
   const RouteRule& rule_;
   std::span<const float> choice_;

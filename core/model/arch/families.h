@@ -71,5 +71,10 @@ ModelSpec read_ernie4_5_moe(const JsonFields& fields);
 ModelSpec read_glm4_moe(const JsonFields& fields);
 ModelSpec read_dots1(const JsonFields& fields);
 ModelSpec read_solar_open(const JsonFields& fields);
+ModelSpec read_deepseek_v2(const JsonFields& fields);
+ModelSpec read_deepseek_v3(const JsonFields& fields);
+ModelSpec read_kimi_k2(const JsonFields& fields);
+ModelSpec read_glm4_moe_lite(const JsonFields& fields);
+ModelSpec read_mistral4(const JsonFields& fields);
 
 }  // namespace quire::model

@@ -6,8 +6,6 @@ namespace quire::model {
 
 namespace {
 
-constexpr std::uint64_t kMaxOriginal = (1u << 31) - 1;
-
 // The settings of a config without any.
 void set_default_rope(ModelSpec& spec) {
   RopeConfig rope;
@@ -20,14 +18,9 @@ void set_default_rope(ModelSpec& spec) {
   for (LayerSpec& layer : spec.layers) layer.attention.q_scale = PositionScale{0.1, rope.original_positions};
 }
 
-void set_given_rope(const JsonFields& fields, const JsonFields& parameters, ModelSpec& spec) {
+void set_given_rope(const JsonFields& fields, ModelSpec& spec) {
   set_rope(fields, {.theta = 1e6}, spec);
-  const auto beta = parameters.optional_number("llama_4_scaling_beta", 0.0, 100.0);
-  if (!beta) return;
-  const std::uint64_t original = parameters.require_uint("original_max_position_embeddings", 1, kMaxOriginal);
-  for (LayerSpec& layer : spec.layers) {
-    layer.attention.q_scale = PositionScale{*beta, static_cast<std::uint32_t>(original)};
-  }
+  set_position_scale(fields, spec);
 }
 
 }  // namespace
@@ -42,7 +35,7 @@ ModelSpec read_ministral3(const JsonFields& fields) {
   ModelSpec spec = read_model(fields, defaults);
   auto parameters = fields.optional_object("rope_scaling");
   if (!parameters || parameters->keys().empty()) parameters = fields.optional_object("rope_parameters");
-  parameters ? set_given_rope(fields, *parameters, spec) : set_default_rope(spec);
+  parameters ? set_given_rope(fields, spec) : set_default_rope(spec);
   for (LayerSpec& layer : spec.layers) layer.attention.window = read_window(fields, 0);
   return spec;
 }

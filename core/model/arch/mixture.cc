@@ -36,20 +36,25 @@ MixtureSpec read_mixture(const JsonFields& fields, const ModelSpec& spec, const 
   return mixture;
 }
 
-void read_grouped_rule(const JsonFields& fields, bool normed, double scale, MixtureSpec& mixture) {
-  backend::RouteRule& rule = mixture.rule;
-  rule.score = backend::RouteScore::kSigmoid;
-  rule.normed = read_flag(fields, "norm_topk_prob", normed);
-  rule.norm_eps = rule.normed ? 1e-20f : 0.0f;
-  rule.scale = static_cast<float>(fields.optional_number("routed_scaling_factor", 1e-6, 1e6).value_or(scale));
-  rule.num_groups = read_count(fields, "n_group", rule.num_experts, 1);
-  rule.top_groups = read_count(fields, "topk_group", rule.num_groups, 1);
+void read_groups(const JsonFields& fields, const GroupDefaults& groups, backend::RouteRule& rule) {
+  rule.num_groups = read_count(fields, "n_group", rule.num_experts, groups.num_groups);
+  rule.top_groups = read_count(fields, "topk_group", rule.num_groups, groups.top_groups);
   if (rule.num_experts % rule.num_groups != 0) {
     fields.mismatch("n_group", "expected a divisor of the " + std::to_string(rule.num_experts) + " experts");
   }
   if (rule.top_k > rule.num_experts / rule.num_groups * rule.top_groups) {
     fields.mismatch("topk_group", "expected groups with at least " + std::to_string(rule.top_k) + " experts");
   }
+}
+
+void read_grouped_rule(const JsonFields& fields, bool normed, double scale, MixtureSpec& mixture,
+                       const GroupDefaults& groups) {
+  backend::RouteRule& rule = mixture.rule;
+  rule.score = backend::RouteScore::kSigmoid;
+  rule.normed = read_flag(fields, "norm_topk_prob", normed);
+  rule.norm_eps = rule.normed ? 1e-20f : 0.0f;
+  rule.scale = static_cast<float>(fields.optional_number("routed_scaling_factor", 1e-6, 1e6).value_or(scale));
+  read_groups(fields, groups, rule);
   mixture.choice_bias = true;
 }
 

@@ -23,13 +23,22 @@ struct MixtureDefaults {
   std::string_view width_key = "moe_intermediate_size";
 };
 
+// Of groups of experts, as MixtureDefaults.
+struct GroupDefaults {
+  std::uint32_t num_groups = 1;
+  std::uint32_t top_groups = 1;
+};
+
 // Experts with the activation of the model's MLP. Its rule: softmax, and weights as they are. Numbers may be lists with
 // the same number for each layer.
 MixtureSpec read_mixture(const JsonFields& fields, const ModelSpec& spec, const MixtureDefaults& defaults);
 
 // DeepSeek V3's rule: sigmoids, a bias for choosing, groups, weights that are normed if norm_topk_prob says so, and
 // then routed_scaling_factor.
-void read_grouped_rule(const JsonFields& fields, bool normed, double scale, MixtureSpec& mixture);
+void read_grouped_rule(const JsonFields& fields, bool normed, double scale, MixtureSpec& mixture,
+                       const GroupDefaults& groups = {});
+// n_group and topk_group, which must leave as many experts as a row has.
+void read_groups(const JsonFields& fields, const GroupDefaults& groups, backend::RouteRule& rule);
 
 // The first of these keys that is there; the first of all if none is.
 std::string_view present_key(const JsonFields& fields, std::initializer_list<std::string_view> keys);

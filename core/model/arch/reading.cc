@@ -202,6 +202,17 @@ void set_rope(const JsonFields& fields, const RopeDefaults& defaults, ModelSpec&
   check_rope(fields, spec.ropes.front(), spec.layers.front().attention.head_dim);
 }
 
+void set_position_scale(const JsonFields& fields, ModelSpec& spec) {
+  auto parameters = fields.optional_object("rope_scaling");
+  if (!parameters || parameters->keys().empty()) parameters = fields.optional_object("rope_parameters");
+  const auto beta = parameters ? parameters->optional_number("llama_4_scaling_beta", 0.0, 100.0) : std::nullopt;
+  if (!beta) return;
+  const std::uint64_t original = parameters->require_uint("original_max_position_embeddings", 1, kMaxPositionsInConfig);
+  for (LayerSpec& layer : spec.layers) {
+    layer.attention.q_scale = PositionScale{*beta, static_cast<std::uint32_t>(original)};
+  }
+}
+
 void set_ropes_by_type(const JsonFields& fields, const RopeDefaults& full_defaults, const RopeConfig& sliding,
                        ModelSpec& spec) {
   const auto parameters = fields.optional_object("rope_parameters");

@@ -78,6 +78,8 @@ void set_windows(const JsonFields& fields, const std::vector<bool>& sliding, std
 
 // One RoPE table for all layers.
 void set_rope(const JsonFields& fields, const RopeDefaults& defaults, ModelSpec& spec);
+// PositionScale of all layers by llama_4_scaling_beta among the RoPE settings, if it is there.
+void set_position_scale(const JsonFields& fields, ModelSpec& spec);
 // Tables 0 of full layers and 1 of sliding ones, by rope_parameters.{full_attention, sliding_attention}. Without them:
 // rope_theta and rope_scaling of full layers, and `sliding` of the others.
 void set_ropes_by_type(const JsonFields& fields, const RopeDefaults& full, const RopeConfig& sliding, ModelSpec& spec);

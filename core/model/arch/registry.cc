@@ -72,6 +72,11 @@ constexpr std::array kArchitectures = {
     Architecture{"hy_v3", "HYV3ForCausalLM", read_hy_v3},
     Architecture{"qwen3_vl_moe_text", "Qwen3VLMoeTextModel", read_qwen3_vl_moe},
     Architecture{"minimax_m2", "MiniMaxM2ForCausalLM", read_minimax_m2},
+    Architecture{"deepseek_v2", "DeepseekV2ForCausalLM", read_deepseek_v2},
+    Architecture{"deepseek_v3", "DeepseekV3ForCausalLM", read_deepseek_v3},
+    Architecture{"kimi_k2", "DeepseekV3ForCausalLM", read_kimi_k2, "KimiK2ForCausalLM"},
+    Architecture{"glm4_moe_lite", "Glm4MoeLiteForCausalLM", read_glm4_moe_lite},
+    Architecture{"mistral4", "Mistral4ForCausalLM", read_mistral4},
 };
 
 constexpr std::array kWrappers = {

@@ -17,7 +17,9 @@ struct LayerKind {
   std::vector<std::uint32_t> layers;
 };
 
-std::uint64_t kv_values(const backend::KvLayer& layer) { return std::uint64_t{layer.num_kv_heads} * layer.head_dim; }
+std::uint64_t kv_values(const backend::KvLayer& layer) {
+  return std::uint64_t{layer.num_kv_heads} * layer.head_dim * (layer.latent != 0 ? 1 : 2);
+}
 
 std::uint32_t wider(std::uint32_t a, std::uint32_t b) { return a == 0 || b == 0 ? 0 : std::max(a, b); }
 

@@ -33,6 +33,7 @@ struct LabShape {
   float softcap = 0.0f;
   LabBias bias = LabBias::kNone;
   bool sinks = false;
+  std::uint32_t latent = 0;  // not 0, G = 1: a value is the last numbers of its key
 
   std::string text() const {
     return "H " + std::to_string(num_heads) + " G " + std::to_string(num_kv_heads) + " D " + std::to_string(head_dim) +
@@ -41,8 +42,10 @@ struct LabShape {
            (bias == LabBias::kNone       ? ""
             : bias == LabBias::kDistance ? " biases"
                                          : " biases in bf16") +
-           (sinks ? " sinks" : "");
+           (sinks ? " sinks" : "") + (latent == 0 ? "" : " latent " + std::to_string(latent));
   }
+  std::uint32_t value_dim() const { return latent == 0 ? head_dim : latent; }
+  std::uint32_t out_width() const { return num_heads * value_dim(); }
   float scale() const { return 1.0f / std::sqrt(static_cast<float>(head_dim)); }
   // Above and below the scores.
   float sink(std::uint32_t head) const { return head % 2 == 0 ? 0.7f - static_cast<float>(head) : 3.3f; }
@@ -63,7 +66,7 @@ struct LabShape {
   }
   std::uint32_t q_width() const { return num_heads * head_dim; }
   std::uint32_t kv_width() const { return num_kv_heads * head_dim; }
-  std::uint32_t width() const { return q_width() + 2 * kv_width(); }
+  std::uint32_t width() const { return q_width() + (latent == 0 ? 2 : 1) * kv_width(); }
 };
 
 // One sequence's rows q | k | v, [length, width].
@@ -91,7 +94,7 @@ struct LabSequence {
     return from.data() + std::size_t{j} * s.width() + s.q_width() + head / (s.num_heads / s.num_kv_heads) * s.head_dim;
   }
   const float* v(const LabShape& s, std::uint32_t p, std::uint32_t j, std::uint32_t head) const {
-    return k(s, p, j, head) + s.kv_width();
+    return k(s, p, j, head) + (s.latent == 0 ? s.kv_width() : s.head_dim - s.latent);
   }
 };
 
@@ -108,10 +111,16 @@ inline std::vector<LabSequence> lab_sequences(const LabShape& shape, std::span<c
       return std::size_t{j} * shape.width() + shape.q_width() + i * shape.head_dim;
     };
     for (std::uint32_t j = 0; j < length; ++j) {
-      for (std::uint32_t i = 0; i < 2 * shape.num_kv_heads; ++i) {
-        const auto stored = as_stored(shape.type, std::span(sequence.rows).subspan(at(j, i), shape.head_dim));
-        std::copy(stored.begin(), stored.end(), sequence.stored.data() + at(j, i));
+      const auto store = [&](std::size_t from, std::uint32_t count) {
+        const auto stored = as_stored(shape.type, std::span(sequence.rows).subspan(from, count));
+        std::copy(stored.begin(), stored.end(), sequence.stored.data() + from);
+      };
+      if (shape.latent != 0) {
+        store(at(j, 0), shape.head_dim - shape.latent);
+        store(at(j, 0) + shape.head_dim - shape.latent, shape.latent);
+        continue;
       }
+      for (std::uint32_t i = 0; i < 2 * shape.num_kv_heads; ++i) store(at(j, i), shape.head_dim);
     }
     if (shape.type != KvType::kInt4) continue;
     for (std::uint32_t start = 0; start + 16 <= length; start += 16) {
@@ -135,12 +144,12 @@ inline std::uint32_t lowest_seen(const LabShape& shape, std::uint32_t p) {
   return shape.window == 0 || p + 1 < shape.window ? 0 : p + 1 - shape.window;
 }
 
-// out[H * D] of the row at p, dense and in f64; `tolerance` is what f32 may differ by: per score (D + 2) roundings of
+// out[H * D] (of a latent [H * L]) of the row at p, dense and in f64; `tolerance` is what f32 may differ by: per score (D + 2) roundings of
 // sum |q k|, with a softcap 5 ulp of it, with a bias one of that, then exp to 2 ulp, the sums to one rounding a
 // position, all of them on values not above max |v|.
 inline std::vector<double> dense_f64(const LabShape& s, const LabSequence& sequence, std::uint32_t p, double* tolerance,
                                      std::vector<double>* accumulated_scores = nullptr) {
-  std::vector<double> out(s.q_width());
+  std::vector<double> out(s.out_width());
   double score_error = 0;
   double largest_v = 0;
   for (std::uint32_t h = 0; h < s.num_heads; ++h) {
@@ -156,6 +165,8 @@ inline std::vector<double> dense_f64(const LabShape& s, const LabSequence& seque
         const double product = double{sequence.q(s, p, h)[d]} * double{sequence.k(s, p, j, h)[d]};
         z[j - first] += product * double{s.scale()};
         size += std::abs(product) * double{s.scale()};
+      }
+      for (std::uint32_t d = 0; d < s.value_dim(); ++d) {
         largest_v = std::max(largest_v, std::abs(double{sequence.v(s, p, j, h)[d]}));
       }
       double& score = z[j - first];
@@ -174,8 +185,8 @@ inline std::vector<double> dense_f64(const LabShape& s, const LabSequence& seque
     for (std::uint32_t j = first; j <= p; ++j) {
       if (!sequence.has(p, j)) continue;
       if (accumulated_scores != nullptr) (*accumulated_scores)[j / 16] += z[j - first] / sum;
-      for (std::uint32_t d = 0; d < s.head_dim; ++d) {
-        out[h * s.head_dim + d] += z[j - first] / sum * double{sequence.v(s, p, j, h)[d]};
+      for (std::uint32_t d = 0; d < s.value_dim(); ++d) {
+        out[h * s.value_dim() + d] += z[j - first] / sum * double{sequence.v(s, p, j, h)[d]};
       }
     }
   }
@@ -185,12 +196,12 @@ inline std::vector<double> dense_f64(const LabShape& s, const LabSequence& seque
 
 // The contract, literally.
 inline std::vector<float> contract_f32(const LabShape& s, const LabSequence& sequence, std::uint32_t p) {
-  std::vector<float> out(s.q_width());
+  std::vector<float> out(s.out_width());
   for (std::uint32_t h = 0; h < s.num_heads; ++h) {
     const std::uint32_t lowest = lowest_seen(s, p);
     float max = 0;
     float sum = 0;
-    std::vector<float> o(s.head_dim);
+    std::vector<float> o(s.value_dim());
     bool begun = false;
     for (std::uint32_t span = lowest / 256; span <= p / 256; ++span) {
       const std::uint32_t first = std::max(lowest, span * 256);
@@ -210,13 +221,13 @@ inline std::vector<float> contract_f32(const LabShape& s, const LabSequence& seq
       }
       if (!any) continue;
       float lanes[16] = {};
-      std::vector<float> span_o(s.head_dim);
+      std::vector<float> span_o(s.value_dim());
       for (std::uint32_t j = first; j < last; ++j) {
         if (!sequence.has(p, j)) continue;
         float& weight = e[j - first];
         weight = sample::exp_f32(weight - span_max);
         lanes[j % 16] += weight;
-        for (std::uint32_t d = 0; d < s.head_dim; ++d) {
+        for (std::uint32_t d = 0; d < s.value_dim(); ++d) {
           span_o[d] = std::fma(weight, sequence.v(s, p, j, h)[d], span_o[d]);
         }
       }
@@ -234,7 +245,7 @@ inline std::vector<float> contract_f32(const LabShape& s, const LabSequence& seq
       const float a = sample::exp_f32(max - both);
       const float b = sample::exp_f32(span_max - both);
       sum = std::fma(sum, a, lanes[0] * b);
-      for (std::uint32_t d = 0; d < s.head_dim; ++d) o[d] = std::fma(o[d], a, span_o[d] * b);
+      for (std::uint32_t d = 0; d < s.value_dim(); ++d) o[d] = std::fma(o[d], a, span_o[d] * b);
       max = both;
     }
     if (s.sinks) {
@@ -243,7 +254,7 @@ inline std::vector<float> contract_f32(const LabShape& s, const LabSequence& seq
       sum = std::fma(sum, a, 1.0f * sample::exp_f32(s.sink(h) - both));
       for (float& value : o) value = std::fma(value, a, 0.0f);
     }
-    for (std::uint32_t d = 0; d < s.head_dim; ++d) out[h * s.head_dim + d] = o[d] * (1.0f / sum);
+    for (std::uint32_t d = 0; d < s.value_dim(); ++d) out[h * s.value_dim() + d] = o[d] * (1.0f / sum);
   }
   return out;
 }
@@ -270,11 +281,13 @@ class Lab {
       const std::uint32_t count = (s.length + shape.block_tokens - 1) / shape.block_tokens;
       tables_.emplace_back(blocks.end() - count, blocks.end());
       blocks.resize(blocks.size() - count);
-      out_.emplace_back(std::size_t{s.length} * shape.q_width());
+      out_.emplace_back(std::size_t{s.length} * shape.out_width());
       accumulated_scores_.emplace_back();
     }
-    cache_ = ops.make_kv({backend::kv_layers(2, shape.num_kv_heads, shape.head_dim), shape.block_tokens, num_blocks,
-                          shape.type, static_cast<std::uint32_t>(sequences_.size())});
+    std::vector<backend::KvLayer> layers = backend::kv_layers(2, shape.num_kv_heads, shape.head_dim);
+    for (backend::KvLayer& layer : layers) layer.latent = shape.latent;
+    cache_ = ops.make_kv(
+        {std::move(layers), shape.block_tokens, num_blocks, shape.type, static_cast<std::uint32_t>(sequences_.size())});
     if (shape.bias != LabBias::kNone) {
       std::vector<float> slopes = {NAN};  // of a head before
       for (std::uint32_t head = 0; head < shape.num_heads; ++head) slopes.push_back(shape.slope(head));
@@ -337,9 +350,9 @@ class Lab {
     }
     auto from = out.begin();
     for (const LabRows& r : rows) {
-      const auto count = static_cast<std::ptrdiff_t>(std::size_t{r.count} * shape_.q_width());
+      const auto count = static_cast<std::ptrdiff_t>(std::size_t{r.count} * shape_.out_width());
       std::copy(from, from + count,
-                out_[r.sequence].begin() + static_cast<std::ptrdiff_t>(std::size_t{r.first} * shape_.q_width()));
+                out_[r.sequence].begin() + static_cast<std::ptrdiff_t>(std::size_t{r.first} * shape_.out_width()));
       from += count;
     }
   }
@@ -395,12 +408,13 @@ class Lab {
   void step(const OwnedBatch& batch, const std::vector<float>& values, std::vector<float>* out) {
     const auto rows = static_cast<std::uint32_t>(batch.positions.size());
     auto qkv = ops_.make_buffer(rows, shape_.width());
-    auto result = ops_.make_buffer(rows, shape_.q_width());
+    auto result = ops_.make_buffer(rows, shape_.out_width());
     backend::AttentionSpec spec;
     spec.layer = 1;
     spec.num_heads = shape_.num_heads;
     spec.num_kv_heads = shape_.num_kv_heads;
     spec.head_dim = shape_.head_dim;
+    spec.latent = shape_.latent;
     spec.scale = shape_.scale();
     spec.window = shape_.window;
     spec.softcap = shape_.softcap;

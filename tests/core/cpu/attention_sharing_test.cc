@@ -6,10 +6,17 @@ namespace {
 
 const std::vector<LabShape>& sharing_shapes() {
   static const std::vector<LabShape> all = {
-      {4, 2, 16, 16, KvType::kF32, 0},   {3, 1, 18, 64, KvType::kBF16, 0}, {4, 2, 8, 256, KvType::kBF16, 0},
-      {14, 1, 8, 16, KvType::kBF16, 0},  {2, 2, 18, 64, KvType::kFp8, 0},  {4, 2, 16, 16, KvType::kInt8, 0},
-      {4, 2, 18, 16, KvType::kInt4, 0},  {3, 1, 8, 256, KvType::kInt4, 0}, {4, 2, 16, 16, KvType::kBF16, 300},
+      {4, 2, 16, 16, KvType::kF32, 0},
+      {3, 1, 18, 64, KvType::kBF16, 0},
+      {4, 2, 8, 256, KvType::kBF16, 0},
+      {14, 1, 8, 16, KvType::kBF16, 0},
+      {2, 2, 18, 64, KvType::kFp8, 0},
+      {4, 2, 16, 16, KvType::kInt8, 0},
+      {4, 2, 18, 16, KvType::kInt4, 0},
+      {3, 1, 8, 256, KvType::kInt4, 0},
+      {4, 2, 16, 16, KvType::kBF16, 300},
       {4, 2, 8, 64, KvType::kBF16, 900},
+      {.num_heads = 5, .num_kv_heads = 1, .head_dim = 44, .type = KvType::kBF16, .latent = 34},
   };
   return all;
 }
@@ -68,7 +75,7 @@ Result run(const std::string& isa, std::uint32_t threads, const LabShape& shape,
   }
   Result result;
   for (const std::vector<float>& out : lab.out()) {
-    result.rows.emplace_back(out.end() - static_cast<std::ptrdiff_t>(kSteps * shape.q_width()), out.end());
+    result.rows.emplace_back(out.end() - static_cast<std::ptrdiff_t>(kSteps * shape.out_width()), out.end());
   }
   for (std::size_t s = 0; s < count; ++s) {
     if (sequences[s].accumulated_scores) result.accumulated_scores.push_back(lab.accumulated_scores()[s]);

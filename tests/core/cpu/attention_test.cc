@@ -25,6 +25,10 @@ const std::vector<LabShape>& shapes() {
       {.num_heads = 8, .type = KvType::kBF16, .sinks = true},
       {.head_dim = 18, .type = KvType::kF32, .window = 100, .sinks = true},
       {.head_dim = 18, .type = KvType::kInt4, .sinks = true},
+      {.num_heads = 6, .num_kv_heads = 1, .head_dim = 44, .type = KvType::kF32, .latent = 34},
+      {.num_heads = 17, .num_kv_heads = 1, .head_dim = 72, .block_tokens = 32, .type = KvType::kBF16, .latent = 64},
+      {.num_heads = 3, .num_kv_heads = 1, .head_dim = 20, .type = KvType::kFp8, .window = 100, .latent = 12},
+      {.num_heads = 4, .num_kv_heads = 1, .head_dim = 44, .type = KvType::kInt8, .latent = 32},
   };
   return all;
 }
@@ -52,11 +56,15 @@ std::vector<LabSequence> with_holes(const LabShape& shape, std::span<const std::
 }
 
 const std::vector<LabShape>& holed_shapes() {
-  static const std::vector<LabShape> all = {
-      {4, 2, 16, 16, KvType::kF32, 0},  {3, 1, 18, 16, KvType::kBF16, 0},
-      {4, 1, 8, 32, KvType::kBF16, 0},  {2, 2, 8, 16, KvType::kF32, 300},
-      {4, 2, 18, 16, KvType::kInt8, 0}, {4, 2, 16, 32, KvType::kFp8, 0},
-      {4, 2, 18, 32, KvType::kInt4, 0}, {.head_dim = 18, .type = KvType::kF32, .sinks = true}};
+  static const std::vector<LabShape> all = {{4, 2, 16, 16, KvType::kF32, 0},
+                                            {3, 1, 18, 16, KvType::kBF16, 0},
+                                            {4, 1, 8, 32, KvType::kBF16, 0},
+                                            {2, 2, 8, 16, KvType::kF32, 300},
+                                            {4, 2, 18, 16, KvType::kInt8, 0},
+                                            {4, 2, 16, 32, KvType::kFp8, 0},
+                                            {4, 2, 18, 32, KvType::kInt4, 0},
+                                            {.head_dim = 18, .type = KvType::kF32, .sinks = true},
+                                            {.num_kv_heads = 1, .head_dim = 44, .type = KvType::kBF16, .latent = 34}};
   return all;
 }
 
@@ -186,12 +194,12 @@ TEST(Attend, ALaterRowsNanTouchesNoEarlierRow) {
       for (std::size_t i = 21 * shape.width(); i < 22 * shape.width(); ++i) sequences[0].rows[i] = NAN;
       Lab poisoned(*ops, shape, sequences, 1);
       poisoned.prefill(64, true);
-      const std::size_t before = 21 * shape.q_width();
+      const std::size_t before = 21 * shape.out_width();
       EXPECT_TRUE(same_bits(std::span(poisoned.out()[0]).first(before), std::span(clean.out()[0]).first(before)));
-      for (std::size_t i = before; i < before + shape.q_width(); ++i) EXPECT_TRUE(std::isnan(poisoned.out()[0][i]));
+      for (std::size_t i = before; i < before + shape.out_width(); ++i) EXPECT_TRUE(std::isnan(poisoned.out()[0][i]));
       if (shape.window == 5) {  // out of the window again
-        EXPECT_TRUE(same_bits(std::span(poisoned.out()[0]).subspan(26 * shape.q_width()),
-                              std::span(clean.out()[0]).subspan(26 * shape.q_width())));
+        EXPECT_TRUE(same_bits(std::span(poisoned.out()[0]).subspan(26 * shape.out_width()),
+                              std::span(clean.out()[0]).subspan(26 * shape.out_width())));
       }
     }
   }
@@ -216,7 +224,7 @@ TEST(AttendInt4, AForkGoesOnWithACopyOfTheResidualGroup) {
   const LabRows rest[] = {{0, 42, 18}};
   lab.step(rest);
   expect_same({lab.out()[0]}, expected);
-  const std::size_t forked = 39 * shape.q_width();
+  const std::size_t forked = 39 * shape.out_width();
   EXPECT_TRUE(same_bits(std::span(lab.out()[1]).subspan(forked), std::span(expected[0]).subspan(forked)));
 }
 
@@ -327,7 +335,8 @@ const std::vector<LabShape>& voting_shapes() {
   static const std::vector<LabShape> all = {{4, 2, 16, 16, KvType::kF32, 0},
                                             {3, 1, 18, 32, KvType::kBF16, 100},
                                             {4, 2, 18, 16, KvType::kInt8, 0},
-                                            {4, 2, 18, 16, KvType::kInt4, 0}};
+                                            {4, 2, 18, 16, KvType::kInt4, 0},
+                                            {.num_kv_heads = 1, .head_dim = 44, .type = KvType::kInt8, .latent = 34}};
   return all;
 }
 
@@ -400,14 +409,14 @@ TEST(Attend, QueryHeadsReadTheKvHeadOfTheirGroup) {
     const std::uint32_t lengths[] = {20};
     auto sequences = lab_sequences(shape, lengths, 7);
     for (std::size_t p = 0; p < 20; ++p) {
-      float* v = sequences[0].rows.data() + p * shape.width() + shape.q_width() + shape.kv_width();
+      float* v = sequences[0].rows.data() + p * shape.width() + shape.out_width() + shape.kv_width();
       for (std::size_t i = 0; i < shape.kv_width(); ++i) v[i] = static_cast<float>(i / shape.head_dim);
     }
     const auto ops = make_ops("auto", 1);
     Lab lab(*ops, shape, sequences, 1);
     lab.prefill(6, true);
     for (std::size_t i = 0; i < lab.out()[0].size(); ++i) {
-      const std::size_t head = i % shape.q_width() / shape.head_dim;
+      const std::size_t head = i % shape.out_width() / shape.head_dim;
       ASSERT_NEAR(lab.out()[0][i], static_cast<float>(head / (shape.num_heads / shape.num_kv_heads)), 20 * 0x1p-23);
     }
   }

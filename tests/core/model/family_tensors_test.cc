@@ -76,6 +76,13 @@ const char* const kGemma3nTop =
     "per_layer_projection_norm.weight [4]; altup_projections.0.weight [32, 32]; altup_projections.1.weight [32, 32]; "
     "altup_unembed_projections.0.weight [32, 32]; altup_unembed_projections.1.weight [32, 32]; ";
 
+const char* const kLatent = R"("kv_lora_rank": 10, "qk_rope_head_dim": 4, "qk_nope_head_dim": 5, "v_head_dim": 3)";
+const char* const kLowQuery =
+    "self_attn.q_a_proj.weight [6, 32]; self_attn.q_a_layernorm.weight [6]; self_attn.q_b_proj.weight [36, 6]; ";
+const char* const kLatentTensors =
+    "self_attn.kv_a_proj_with_mqa.weight [14, 32]; self_attn.kv_a_layernorm.weight [10]; "
+    "self_attn.kv_b_proj.weight [32, 10]; self_attn.o_proj.weight [32, 12]; ";
+
 std::string join(std::initializer_list<const char*> lists) {
   std::string all;
   for (const char* list : lists) all += list;
@@ -165,6 +172,23 @@ std::vector<Case> mixtures() {
        "",
        attention + experts("mlp") + shared("mlp.shared_experts", 20) +
            "mlp.moe_statics.e_score_correction_bias [1, 3]; "},
+      {"deepseek_v2", family("deepseek_v2", kRoutedExperts + std::string(R"(, "q_lora_rank": null, )") + kLatent), head,
+       join({kNorms, "self_attn.q_proj.weight [36, 32]; ", kLatentTensors}) + experts("mlp") +
+           shared("mlp.shared_experts", 20)},
+      {"deepseek_v3",
+       family("deepseek_v3", kRoutedExperts + std::string(R"(, "q_lora_rank": 6, "n_group": 1, )") + kLatent), head,
+       join({kNorms, kLowQuery, kLatentTensors}) + experts("mlp") + shared("mlp.shared_experts", 20) + choice},
+      {"kimi_k2", family("kimi_k2", kRoutedExperts + std::string(R"(, "q_lora_rank": 6, )") + kLatent), head,
+       join({kNorms, kLowQuery, kLatentTensors}) + experts("mlp") + shared("mlp.shared_experts", 20) + choice},
+      {"glm4_moe_lite", family("glm4_moe_lite", kRoutedExperts + std::string(R"(, "q_lora_rank": 6, )") + kLatent),
+       head, join({kNorms, kLowQuery, kLatentTensors}) + experts("mlp") + shared("mlp.shared_experts", 20) + choice},
+      {"mistral4",
+       family("mistral4", kRoutedExperts + std::string(R"(, "q_lora_rank": 6, "rope_theta": 1e4,
+         "rope_scaling": {"type": "default"}, )") +
+                              kLatent),
+       head,
+       join({kNorms, kLowQuery, kLatentTensors}) + shared("mlp.shared_experts", 20) +
+           "mlp.gate.weight [3, 32]; mlp.experts.gate_up_proj [3, 20, 32]; mlp.experts.down_proj [3, 32, 10]; "},
       {"glm4_moe", family("glm4_moe", kRoutedExperts), head,
        attention + experts("mlp") + shared("mlp.shared_experts", 20) + choice},
       {"dots1", family("dots1", kRoutedExperts), head,
@@ -390,6 +414,11 @@ TEST_P(FamilyTensors, AreCoveredByPartsWithoutGapsOrOverlaps) {
   for (const TensorEntry& entry : table.entries) {
     for (const auto* list : {&entry.parts, &entry.biases}) {
       for (const TensorPart& part : *list) {
+        if (part.num_inputs != 0) {  // some of the file's rows are its inputs
+          rows[name_of(part)].emplace_back(part.first_input, part.num_inputs);
+          heights[name_of(part)] = part.shape.front();
+          continue;
+        }
         const std::uint64_t run = part.run != 0 ? part.run : part.num_rows();
         for (std::uint64_t taken = 0; taken < part.num_rows(); taken += run) {
           rows[name_of(part)].emplace_back(part.first_row + taken / run * part.stride, run);
