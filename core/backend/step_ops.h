@@ -139,9 +139,9 @@ class StepOps {
   //   sigmoid      s_j = 1 / (1 + exp(-z_j))
   //   logit        s_j = z_j
   // Chosen are the k highest of c_j = s_j + bias[j], no addition without a bias; of equals the expert of lower index,
-  // and a NaN is the highest of all. With groups only experts of the top_groups whose sum of the two highest c, or whose
-  // highest c, is highest. The weights w_j of a row are its s_j; logit: exp(s_j - max s) / sum of exp(s - max s), over
-  // the chosen ones. Then, if `normed`, w_j / max(sum of w + norm_eps, norm_least); then w_j * scale; then
+  // and a NaN is the highest of all. With groups only experts of the top_groups whose sum of the two highest c, or
+  // whose highest c, is highest. The weights w_j of a row are its s_j; logit: exp(s_j - max s) / sum of exp(s - max s),
+  // over the chosen ones. Then, if `normed`, w_j / max(sum of w + norm_eps, norm_least); then w_j * scale; then
   // w_j * scales[j], if there are any. Sums over a row's experts are plain, by ascending index.
   //   sparsemixer  k times: m = max z of the experts not yet chosen; chosen is the first of that z; its weight is
   //                1 / sum of exp(z - m) over those of them with (m - z) / max(|z|, m) <= margin. No vectors and no

@@ -218,7 +218,7 @@ void Attention::attend_span(const Call& call, const AttentionUnit& unit, const S
   if (all.last <= all.first) return;
   const KvReader kv(call.batch, call.spec, call.qkv, call.cache, sequence, unit.kv_head);
   SpanGroups groups = kv.groups_of(span, call.kept(sequence, span), all);
-  if (call.spec.latent != 0) kv.put_panels(all, scratch.panels, groups);
+  if (call.spec.latent != 0) kv.put_panels(kernels_, all, scratch.panels, groups);
   while (rows.first < rows.last) {
     Range tile{rows.first, tile_end(call, unit, span, rows)};
     rows.first = tile.last;
@@ -259,7 +259,7 @@ void Attention::attend_paths(const Call& call, const AttentionUnit& unit, const 
     if (seen.last <= seen.first) continue;
     SpanGroups groups = kv.groups_of(span, kAllGroups, seen);
     if (row.position > sequence.root_position()) kv.put_path(row.row, span, scratch.path, groups);
-    if (call.spec.latent != 0) kv.put_panels(seen, scratch.panels, groups);
+    if (call.spec.latent != 0) kv.put_panels(kernels_, seen, scratch.panels, groups);
     score(call, unit, scratch, span, tile, groups);
     weigh(call, unit, scratch, span, tile, groups);
   }

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <initializer_list>
 #include <limits>
-#include <tuple>
 
 #include "core/base/check.h"
 #include "core/base/float_bits.h"
@@ -85,17 +84,6 @@ Steps steps_of(std::uint32_t count, const At& at) {
 
 constexpr std::size_t number_bytes(KvType type) {
   return type == KvType::kF32 ? sizeof(float) : type == KvType::kBF16 ? sizeof(std::uint16_t) : 1;
-}
-
-// panel[to + i][lane] = numbers from + i of row `lane`.
-template <typename Word>
-void transpose(const std::byte* rows, std::size_t row_bytes, std::uint32_t from, std::uint32_t count, std::byte* panel,
-               std::uint32_t to) {
-  auto* out = reinterpret_cast<Word*>(panel) + std::size_t{to} * kGroupTokens;
-  for (std::uint32_t lane = 0; lane < kGroupTokens; ++lane) {
-    const auto* row = reinterpret_cast<const Word*>(rows + lane * row_bytes) + from;
-    for (std::uint32_t i = 0; i < count; ++i) out[std::size_t{i} * kGroupTokens + lane] = row[i];
-  }
 }
 
 }  // namespace
@@ -234,37 +222,25 @@ void GroupCodec::store_latent(std::byte* group, std::uint32_t lane, const float*
   store_part(k, rest, rest_at, 1);
 }
 
-KvType GroupCodec::panel_type() const { return type_ == KvType::kInt8 ? KvType::kF32 : type_; }
+KvType GroupCodec::panel_type() const { return type_ == KvType::kBF16 ? KvType::kBF16 : KvType::kF32; }
 
 std::size_t GroupCodec::panel_bytes() const { return number_bytes(panel_type()) * kGroupTokens * head_dim_; }
 
 // The rest of K comes first, as in a query.
-void GroupCodec::panel(const std::byte* group, std::byte* panel) const {
+void GroupCodec::panel(const Kernels& kernels, const std::byte* group, std::byte* panel) const {
   const std::uint32_t rest = head_dim_ - latent_;
-  const std::uint32_t rest_at = padded(latent_, kGroupTokens);
-  for (const auto& [from, count, to] : {std::tuple{rest_at, rest, 0u}, std::tuple{0u, latent_, rest}}) {
-    switch (type_) {
-      case KvType::kF32:
-        transpose<std::uint32_t>(group, v_row_bytes_, from, count, panel, to);
-        break;
-      case KvType::kBF16:  // in pairs
-        transpose<std::uint32_t>(group, v_row_bytes_, from / 2, count / 2, panel, to / 2);
-        break;
-      case KvType::kFp8:
-        transpose<std::uint8_t>(group, v_row_bytes_, from, count, panel, to);
-        break;
-      default: {
-        const float* scales = latent_scales(group) + (to == 0 ? kGroupTokens : 0);
-        auto* out = reinterpret_cast<float*>(panel) + std::size_t{to} * kGroupTokens;
-        for (std::uint32_t lane = 0; lane < kGroupTokens; ++lane) {
-          const auto* codes = reinterpret_cast<const std::int8_t*>(group + lane * v_row_bytes_) + from;
-          for (std::uint32_t i = 0; i < count; ++i) {
-            out[std::size_t{i} * kGroupTokens + lane] = static_cast<float>(codes[i]) * scales[lane];
-          }
-        }
-      }
-    }
-  }
+  const std::size_t number = number_bytes(type_);
+  TurnArgs args;
+  args.row_bytes = v_row_bytes_;
+  const auto turn = [&](std::size_t from, std::uint32_t count, std::uint32_t part, std::size_t to) {
+    args.rows = group + from * number;
+    args.count = count;
+    args.scales = latent_scales(group) + part * kGroupTokens;
+    args.panel = reinterpret_cast<float*>(panel + to * number_bytes(panel_type()) * kGroupTokens);
+    kernels.turn[static_cast<int>(type_)](args);
+  };
+  turn(padded(latent_, kGroupTokens), rest, 1, 0);
+  turn(0, latent_, 0, rest);
 }
 
 void GroupCodec::copy(const std::byte* from, std::uint32_t from_lane, std::byte* to, std::uint32_t to_lane) const {

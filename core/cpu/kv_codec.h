@@ -26,6 +26,7 @@
 #include <cstdint>
 
 #include "core/backend/tensors.h"
+#include "core/cpu/isa/kernels.h"
 
 namespace quire::cpu {
 
@@ -39,7 +40,7 @@ class GroupCodec {
   std::size_t v_row_bytes() const { return v_row_bytes_; }
 
   // Of a latent: the group's K as panel_type() has it [D][16], in panel_bytes().
-  void panel(const std::byte* group, std::byte* panel) const;
+  void panel(const Kernels& kernels, const std::byte* group, std::byte* panel) const;
   backend::KvType panel_type() const;
   std::size_t panel_bytes() const;
 

@@ -35,12 +35,12 @@ SpanGroups KvReader::groups_of(std::uint32_t span, std::uint32_t kept, Range see
   return groups;
 }
 
-void KvReader::put_panels(Range seen, std::byte* room, SpanGroups& groups) const {
+void KvReader::put_panels(const Kernels& kernels, Range seen, std::byte* room, SpanGroups& groups) const {
   const GroupCodec& codec = cache_.codec(spec_.layer);
   for (std::uint32_t index = seen.first / kLanes; index * kLanes < seen.last; ++index) {
     if (groups.k()[index] == nullptr) continue;
     std::byte* const panel = room + index * codec.panel_bytes();
-    codec.panel(static_cast<const std::byte*>(groups.k()[index]), panel);
+    codec.panel(kernels, static_cast<const std::byte*>(groups.k()[index]), panel);
     groups.k()[index] = panel;
   }
 }

@@ -43,7 +43,7 @@ class KvReader {
   // The span's groups in `kept` that overlap `seen`, a range of positions with kept groups side by side.
   SpanGroups groups_of(std::uint32_t span, std::uint32_t kept, Range seen) const;
   // With a latent: puts panels of the groups' K, of the positions in `seen`, in `room` [kSpanGroups panels].
-  void put_panels(Range seen, std::byte* room, SpanGroups& groups) const;
+  void put_panels(const Kernels& kernels, Range seen, std::byte* room, SpanGroups& groups) const;
   // int4: replaces the span's group of `position` by its values before storing: K [D][16], V [16][D padded to 16], in
   // `room` [own_group_floats(D)].
   void put_own_group(std::uint32_t position, float* room, SpanGroups& groups) const;

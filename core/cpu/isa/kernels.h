@@ -120,6 +120,15 @@ struct WeighArgs {
   std::size_t o_stride = 0;
 };
 
+// Rows [16] of `count` numbers as a panel [count][16].
+struct TurnArgs {
+  const void* rows = nullptr;  // padded to 16 numbers
+  std::size_t row_bytes = 0;
+  std::uint32_t count = 0;
+  const float* scales = nullptr;  // int8: [16]
+  float* panel = nullptr;
+};
+
 // Places in Kernels::gemm, one for each order of a panel's numbers. Blocks: by the bits of a code, or with a table of
 // values; then the same in integers.
 enum Gemm : std::uint8_t {
@@ -166,6 +175,8 @@ struct Kernels {
   // Attention, by backend::KvType: gemm over K in a panel_list, and sums of V rows. weigh: at most tile_rows rows.
   void (*score[5])(const GemmArgs& args);
   void (*weigh[5])(const WeighArgs& args);
+  // Rows of a latent as K, by backend::KvType but int4: numbers in f32; bf16 as they are, count / 2 pairs.
+  void (*turn[4])(const TurnArgs& args);
 
   // z[j] *= scale, then max = max z[j], z[j] = exp(z[j] - max), sum = sum16 of z[j] by j mod 16; j in [first, last).
   void (*softmax)(float* z, std::uint32_t first, std::uint32_t last, float scale, float* max, float* sum);

@@ -116,6 +116,45 @@ struct Vec {
     return {v, v};
   }
 
+  // Lane i of row j becomes lane j of row i, by blocks of eight.
+  static void transpose(Vec (&rows)[16]) {
+    __m256 block[8];
+    __m256 other[8];
+    const auto take = [&](__m256(&to)[8], int first, __m256 Vec::*half) {
+      for (int i = 0; i < 8; ++i) to[i] = rows[first + i].*half;
+      transpose_eight(to);
+    };
+    const auto put = [&](const __m256(&from)[8], int first, __m256 Vec::*half) {
+      for (int i = 0; i < 8; ++i) rows[first + i].*half = from[i];
+    };
+    take(block, 0, &Vec::a);
+    put(block, 0, &Vec::a);
+    take(block, 8, &Vec::b);
+    put(block, 8, &Vec::b);
+    take(block, 0, &Vec::b);
+    take(other, 8, &Vec::a);
+    put(block, 8, &Vec::a);
+    put(other, 0, &Vec::b);
+  }
+  static void transpose_eight(__m256 (&rows)[8]) {
+    __m256 pairs[8];
+    for (int i = 0; i < 8; i += 2) {
+      pairs[i] = _mm256_unpacklo_ps(rows[i], rows[i + 1]);
+      pairs[i + 1] = _mm256_unpackhi_ps(rows[i], rows[i + 1]);
+    }
+    __m256 fours[8];  // [4i + j]: in half h, column 4h + j of rows 4i to 4i + 3
+    for (int i = 0; i < 8; i += 4) {
+      fours[i] = _mm256_shuffle_ps(pairs[i], pairs[i + 2], 0x44);
+      fours[i + 1] = _mm256_shuffle_ps(pairs[i], pairs[i + 2], 0xee);
+      fours[i + 2] = _mm256_shuffle_ps(pairs[i + 1], pairs[i + 3], 0x44);
+      fours[i + 3] = _mm256_shuffle_ps(pairs[i + 1], pairs[i + 3], 0xee);
+    }
+    for (int j = 0; j < 4; ++j) {
+      rows[j] = _mm256_permute2f128_ps(fours[j], fours[4 + j], 0x20);
+      rows[4 + j] = _mm256_permute2f128_ps(fours[j], fours[4 + j], 0x31);
+    }
+  }
+
   static Vec fma(Vec x, Vec y, Vec z) { return {_mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b)}; }
   // *this = fma(x, y, *this), in place: with all sixteen registers in use, g++ 12, left to choose the form of the
   // instruction, moves accumulators about and spills (bf16, 6 rows: 90 instead of 125 GFLOP/s).

@@ -78,6 +78,16 @@ struct Vec {
   static Vec every_bf16_low(const void* p) { return broadcast(f32_of_bf16(word<std::uint16_t>(p, 0))); }
   static Vec every_bf16_high(const void* p) { return broadcast(f32_of_bf16(word<std::uint16_t>(p, 1))); }
 
+  static void transpose(Vec (&rows)[kLanes]) {
+    for (std::uint32_t i = 0; i < kLanes; ++i) {
+      for (std::uint32_t j = 0; j < i; ++j) {
+        const float below = rows[i].v[j];
+        rows[i].v[j] = rows[j].v[i];
+        rows[j].v[i] = below;
+      }
+    }
+  }
+
   static Vec fma(const Vec& a, const Vec& b, const Vec& c) {
     return each([&](std::uint32_t i) { return __builtin_fmaf(a.v[i], b.v[i], c.v[i]); });
   }

@@ -33,8 +33,8 @@ namespace {
 using backend::Format;
 using backend::KvType;
 
-// Kernels has a name, two numbers and 59 kernels. A kernel that is added wants a case here.
-static_assert(sizeof(Kernels) == 61 * sizeof(void*));
+// Kernels has a name, two numbers and 63 kernels. A kernel that is added wants a case here.
+static_assert(sizeof(Kernels) == 65 * sizeof(void*));
 static_assert(std::size(Kernels{}.gemm) == std::size(backend::kNamedFormats) + 16);  // and those of blocks
 static_assert(std::size(Kernels{}.score) == std::size(backend::kAllKvTypes));
 static_assert(std::size(Kernels{}.weigh) == std::size(backend::kAllKvTypes));
@@ -338,6 +338,27 @@ TEST_F(KernelBounds, WeighTouchesNothingBesideItsSumsAndTheListedGroupsOfV) {
         for (const Tokens tokens : {Tokens{0, 1}, {0, 16}, {15, 33}, {239, 256}, {255, 256}}) {
           weigh(table, end, type, size, tokens);
         }
+      }
+    }
+  });
+}
+
+TEST_F(KernelBounds, TurnTouchesNothingBesideItsOperandsOnAnyInstructionSet) {
+  constexpr KvType kTypes[] = {KvType::kF32, KvType::kBF16, KvType::kFp8, KvType::kInt8};
+  constexpr std::size_t kBytes[] = {4, 2, 1, 1};
+  static_assert(std::size(Kernels{}.turn) == std::size(kTypes));
+  for_tables([&](const Kernels& table, End end) {
+    for (std::size_t type = 0; type < std::size(kTypes); ++type) {
+      for (const std::uint32_t count : kHeadDims) {
+        announce(table, end, std::string("turn ") + backend::name_of(kTypes[type]), {count});
+        const std::size_t padded = (count + kLanes - 1) / kLanes * kLanes;
+        TurnArgs args;
+        args.rows = panels_.place<std::byte>(padded * kBytes[type], end);
+        args.row_bytes = FencedRows::kStride;
+        args.count = count;
+        args.scales = scales_.place<float>(kLanes, end);
+        args.panel = out_.place<float>(count * kLanes / (kTypes[type] == KvType::kBF16 ? 2 : 1), end);
+        table.turn[type](args);
       }
     }
   });

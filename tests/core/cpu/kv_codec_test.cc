@@ -239,25 +239,29 @@ TEST(KvCodec, EveryInstructionSetReadsAllCodesOfFp8AndInt8WithEveryKindOfScale) 
 
 // A latent's rows [16][D] through a group: K as its panel has it, and V.
 struct LatentGroup {
-  LatentGroup(KvType type, std::uint32_t head, std::uint32_t latent, const std::vector<float>& rows)
-      : codec(type, head, latent), memory(codec.bytes() / 8 + 1), panel(codec.panel_bytes() / 4 + 1) {
+  LatentGroup(KvType type, std::uint32_t head, std::uint32_t latent, const std::vector<float>& rows,
+              const std::string& isa = "auto")
+      : kernels(select_kernels(isa)),
+        codec(type, head, latent),
+        memory(codec.bytes() / 8 + 1),
+        panel(codec.panel_bytes() / 4 + 1) {
     codec.poison(group(), codec.bytes());
     for (std::uint32_t t = 0; t < kTokens; ++t) codec.store(group(), t, rows.data() + t * head, nullptr);
-    codec.panel(group(), reinterpret_cast<std::byte*>(panel.data()));
+    read();
   }
+  void read() { codec.panel(kernels, group(), reinterpret_cast<std::byte*>(panel.data())); }
   std::byte* group() { return reinterpret_cast<std::byte*>(memory.data()); }
   float key(KvType type, std::uint32_t t, std::uint32_t d) const {
     const auto* bytes = reinterpret_cast<const std::byte*>(panel.data());
     switch (type) {
       case KvType::kBF16:
         return f32_of_bf16(reinterpret_cast<const std::uint16_t*>(bytes)[(d / 2 * kTokens + t) * 2 + d % 2]);
-      case KvType::kFp8:
-        return f32_of_fp8(static_cast<std::uint8_t>(bytes[d * kTokens + t]));
       default:
         return panel[d * kTokens + t];
     }
   }
 
+  const Kernels& kernels;
   GroupCodec codec;
   std::vector<std::uint64_t> memory;
   std::vector<float> panel;
@@ -271,16 +275,19 @@ TEST(LatentCodec, KeysAreTheWholeRowAsStoredAndPartsOfARowHaveTheirOwnScales) {
   for (std::uint32_t t = 0; t < kTokens; ++t) {
     for (std::uint32_t d = 0; d < kDim - kLatent; ++d) rows[t * kDim + d] *= 100.0f;  // the part that turns is larger
   }
-  for (const KvType type : {KvType::kF32, KvType::kBF16, KvType::kFp8, KvType::kInt8}) {
-    LatentGroup stored(type, kDim, kLatent, rows);
-    EXPECT_EQ(stored.codec.v_offset(), 0u);
-    for (std::uint32_t t = 0; t < kTokens; ++t) {
-      const auto first = rows.begin() + t * kDim;
-      const std::vector<float> rest = as_stored(type, {first, first + (kDim - kLatent)});
-      const std::vector<float> latent = as_stored(type, {first + (kDim - kLatent), first + kDim});
-      for (std::uint32_t d = 0; d < kDim; ++d) {
-        const float expected = d < kDim - kLatent ? rest[d] : latent[d - (kDim - kLatent)];
-        ASSERT_EQ(stored.key(type, t, d), expected) << backend::name_of(type) << " " << t << " " << d;
+  for (const std::string& isa : supported_isas()) {
+    for (const KvType type : {KvType::kF32, KvType::kBF16, KvType::kFp8, KvType::kInt8}) {
+      SCOPED_TRACE(isa + " " + backend::name_of(type));
+      const LatentGroup stored(type, kDim, kLatent, rows, isa);
+      EXPECT_EQ(stored.codec.v_offset(), 0u);
+      for (std::uint32_t t = 0; t < kTokens; ++t) {
+        const auto first = rows.begin() + t * kDim;
+        const std::vector<float> rest = as_stored(type, {first, first + (kDim - kLatent)});
+        const std::vector<float> latent = as_stored(type, {first + (kDim - kLatent), first + kDim});
+        for (std::uint32_t d = 0; d < kDim; ++d) {
+          const float expected = d < kDim - kLatent ? rest[d] : latent[d - (kDim - kLatent)];
+          ASSERT_EQ(stored.key(type, t, d), expected) << t << " " << d;
+        }
       }
     }
   }
@@ -297,7 +304,7 @@ TEST(LatentCodec, ACopiedTokenIsThatToken) {
     LatentGroup to(type, kDim, kLatent, b);
     const LatentGroup before(type, kDim, kLatent, b);
     to.codec.copy(from.group(), 3, to.group(), 11);
-    to.codec.panel(to.group(), reinterpret_cast<std::byte*>(to.panel.data()));
+    to.read();
     for (std::uint32_t t = 0; t < kTokens; ++t) {
       for (std::uint32_t d = 0; d < kDim; ++d) {
         ASSERT_EQ(to.key(type, t, d), t == 11 ? from.key(type, 3, d) : before.key(type, t, d))

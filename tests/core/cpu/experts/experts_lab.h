@@ -55,7 +55,7 @@ inline std::vector<float> in_open_groups(const backend::RouteRule& rule, std::ve
   for (std::size_t first = 0; first < choice.size(); first += size) {
     std::vector<float> group(choice.begin() + first, choice.begin() + first + size);
     std::ranges::sort(group, std::greater());
-    sums.push_back(size == 1 ? group[0] : group[0] + group[1]);
+    sums.push_back(size == 1 || rule.groups_by_highest ? group[0] : group[0] + group[1]);
   }
   const std::vector<std::uint32_t> open = highest(sums, rule.top_groups);
   for (std::size_t i = 0; i < choice.size(); ++i) {

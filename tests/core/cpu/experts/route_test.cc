@@ -32,6 +32,8 @@ const std::vector<RouteCase> kCases = {
       .norm_eps = 1e-20f,
       .scale = 2.5f},
      true},
+    {"groups by their highest",
+     {.num_experts = 32, .top_k = 6, .num_groups = 8, .top_groups = 3, .groups_by_highest = true, .scale = 16.0f}},
     {"scales", {.num_experts = 10, .top_k = 3, .normed = true}, false, true},
     {"groups of one",
      {.num_experts = 8, .top_k = 2, .score = RouteScore::kSigmoid, .num_groups = 8, .top_groups = 3, .scale = 1.5f},
@@ -73,6 +75,12 @@ TEST(Route, ChoosesTheLowestExpertsAmongEquals) {
     EXPECT_EQ(routed(*ops, rule, {1, 2, 1, 2, 1, 0}).experts, (std::vector<std::uint32_t>{0, 1, 3}));
     const RouteRule in_groups{.num_experts = 6, .top_k = 2, .score = score, .num_groups = 3, .top_groups = 1};
     EXPECT_EQ(routed(*ops, in_groups, {0, 0, 1, 2, 2, 1}).experts, (std::vector<std::uint32_t>{2, 3}));
+    RouteRule by_highest = in_groups;
+    by_highest.groups_by_highest = true;
+    EXPECT_EQ(routed(*ops, by_highest, {0, 0, 2, 2, 3, 0}).experts, (std::vector<std::uint32_t>{4, 5}));
+    EXPECT_EQ(
+        routed(*ops, in_groups, {0, 0, 2, 2, 3, 0}).experts,
+        (std::vector<std::uint32_t>{score == RouteScore::kSoftmax ? 4u : 2u, score == RouteScore::kSoftmax ? 5u : 3u}));
   }
   const RouteRule sparse{.num_experts = 4, .top_k = 2, .score = RouteScore::kSparsemixer, .margin = 0.1f};
   EXPECT_EQ(routed(*ops, sparse, {1, 2, 2, 2}).experts, (std::vector<std::uint32_t>{1, 2}));
