@@ -70,13 +70,13 @@ def configurations(name, config):
     yield one("preempted", "--kv-cache-memory", "{memory}", *TIGHT, "--speculative-config", '{"method": "none"}',
               streams=20)
     for quantize, cache in PAIRS:
-        if cache == "int4" and config.get("num_kv_shared_layers"):
-            continue  # refused: test_int4_is_refused_where_layers_read_k_and_v_of_others
+        if cache == "int4" and (config.get("num_kv_shared_layers") or config.get("kv_lora_rank")):
+            continue  # refused: test_int4_is_refused_where_k_and_v_are_not_a_layers_own_two
         types, mode = digest.typed(quantize, cache), f"weights {quantize}, cache {cache}"
         yield one(mode, *types, mode=mode)
         yield one(f"{mode}, in pieces", *types, "--max-num-batched-tokens", "33", "--max-num-seqs", "8", "--threads", "1", mode=mode)
     if has_experts(CONFIGURATIONS[name]):
-        return  # refused: test_experts_are_refused_on_a_gpu
+        return  # refused: test_experts_and_latents_are_refused_on_a_gpu
     simulated = {"mode": "simulated", "jobs": digest.SIMULATED_JOBS, "streams": 4, "simulated": True}
     yield one("simulated", **simulated)
     yield one("simulated, in pieces", "--block-size", "32", "--prefix-caching", "off", **{**simulated, "streams": 1})
@@ -89,13 +89,15 @@ def test_answers_are_the_same_however_they_are_computed(family, tmp_path, monkey
     assert not wrong
 
 
-def test_experts_are_refused_on_a_gpu(tmp_path):
-    write_checkpoint(tmp_path / "model", CONFIGURATIONS["mixtral"])
+@pytest.mark.parametrize(("name", "why"), [("mixtral", "layers have 5 experts; mixtures of experts run on the CPU alone"),
+                                           ("deepseek_v3", "layers have latent attention (kv_lora_rank), which runs on the CPU alone")])
+def test_experts_and_latents_are_refused_on_a_gpu(name, why, tmp_path):
+    write_checkpoint(tmp_path / "model", CONFIGURATIONS[name])
     (tmp_path / "model" / "tokenizer.json").write_text(json.dumps(byte_tokenizer(320)))
     done = subprocess.run([conftest.BINARY.with_name("quire-simulated"), "serve", "--device", "simulated", "--model", tmp_path / "model",
                            "--port", "0"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
-    assert "layers have 5 experts; mixtures of experts run on the CPU alone" in done.stderr
+    assert why in done.stderr
 
 
 def text_config(model):
@@ -112,11 +114,14 @@ def memory_for(model, tokens):
     return f"{a_token * tokens // 1024}KiB"
 
 
-def test_int4_is_refused_where_layers_read_k_and_v_of_others(tmp_path):
-    name = "gemma4-embeddings-per-layer"
+@pytest.mark.parametrize(("name", "why"), [
+    ("gemma4-embeddings-per-layer", "layers of this model read K and V of other layers"),
+    ("deepseek_v3", "it has steps by channel of K and by token of V, and this model's latents are both"),
+])  # fmt: skip
+def test_int4_is_refused_where_k_and_v_are_not_a_layers_own_two(name, why, tmp_path):
     write_checkpoint(tmp_path / "model", CONFIGURATIONS[name])
     (tmp_path / "model" / "tokenizer.json").write_text(json.dumps(byte_tokenizer(320)))
     done = subprocess.run([conftest.BINARY, "serve", "--model", tmp_path / "model", "--kv-cache-dtype", "int4", "--port", "0"],
                           capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
-    assert "--kv-cache-dtype int4: layers of this model read K and V of other layers" in done.stderr
+    assert f"--kv-cache-dtype int4: {why}" in done.stderr
