@@ -271,7 +271,7 @@ constexpr KnownFamily kFamilies[] = {
      .calls = {Calls::kHarmony}, .reasoning = Thinks::kHarmony, .kv = {"gpt-oss-20b", 24, 8, 64}},
     {.model_type = "olmoe",
      .models = "OLMoE 1B-7B",
-     .differs = "one norm over all heads of q, one over those of k; experts by softmax",
+     .differs = "one norm over all heads of q, one over those of k, clips behind them in some; experts by softmax",
      .calls = {Calls::kGeneric}, .kv = {"OLMoE 1B-7B", 16, 16, 128}},
     {.model_type = "granitemoe",
      .models = "Granite 3.0 and 3.1 1B-A400M, 3B-A800M",

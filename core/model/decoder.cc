@@ -78,7 +78,7 @@ Layer Decoder::make_layer(std::uint32_t index) {
   layer.gated = spec.mlp.gated;
   layer.cutoff = spec.mlp.cutoff;
   if (spec.mlp.activation == backend::Activation::kXielu) layer.xielu = xielu_of(index);
-  layer.qkv_clip = spec.attention.qkv_clip;
+  layer.qkv_clip = take_clip(spec.attention, layer.attention);
   if (spec.attention.latent) layer.latent = make_latent(weights_, spec.attention, index);
   return layer;
 }
@@ -323,12 +323,12 @@ void Decoder::attend(const Layer& layer, const Input& in, std::uint32_t rows, ba
   }
   backend::Buffer& qkv = workspace.qkv.of(layer.attention.qkv_width());
   backend::Buffer& attention = workspace.attention.of(layer.attention.q_width());
-  if (layer.qkv_clip == 0.0f) {
-    ops_.linear(*in.rows, layer.qkv, rows, qkv, in.before, ThenRopeStore{&layer.attention, &cache});
-  } else {
+  if (layer.qkv_clip) {
     ops_.linear(*in.rows, layer.qkv, rows, qkv, in.before);
-    ops_.clip(qkv, layer.qkv_clip, rows);
+    clip_qkv(ops_, layer.qkv_clip, layer.attention, rows, qkv);
     ops_.rope_store(layer.attention, qkv, cache);
+  } else {
+    ops_.linear(*in.rows, layer.qkv, rows, qkv, in.before, ThenRopeStore{&layer.attention, &cache});
   }
   ops_.attend(layer.attention, qkv, cache, attention);
   add_product(layer, attention, layer.out, inner(layer.attention_inner_norm, attention, workspace),

@@ -1,16 +1,37 @@
-// One decoder layer as it runs: its spec bound to norms, weights and tables.
+// One decoder layer as it runs: its spec bound to norms, weights and tables; and clips of q, k and v.
 // Owner   the owner of the weights; a layer borrows them.
+// Thread  take_clip: at start; clip_qkv: engine.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "core/backend/attention_spec.h"
 #include "core/backend/linear.h"
+#include "core/backend/step_ops.h"
 #include "core/model/latent.h"
 #include "core/model/mixture.h"
 #include "core/model/spec.h"
 
 namespace quire::model {
+
+// Clips between the product and rope_store().
+//   before the norms   q, k, v = clip(q), clip(k), clip(v); rope_store() norms q and k
+//   behind them        q, k, v = clip(norm(q)), clip(norm(k)), clip(v); rope_store() norms nothing
+struct QkvClip {
+  float limit = 0.0f;  // 0: no clip
+  backend::HeadNorm q_norm{};
+  backend::HeadNorm k_norm{};
+
+  explicit operator bool() const { return limit != 0.0f; }
+};
+
+// The clip of a layer. Norms that come before it move from `attention` to the clip.
+QkvClip take_clip(const AttentionLayer& spec, backend::AttentionSpec& attention);
+
+// Of the first `rows` rows of qkv [T, (H + 2G)·D].
+void clip_qkv(backend::StepOps& ops, const QkvClip& clip, const backend::AttentionSpec& attention, std::uint32_t rows,
+              backend::Buffer& qkv);
 
 struct Layer {
   backend::AttentionSpec attention;
@@ -44,7 +65,7 @@ struct Layer {
   bool gated = true;
   std::optional<float> cutoff{};
   backend::Xielu xielu{};
-  float qkv_clip = 0.0f;
+  QkvClip qkv_clip{};
 
   bool has_mlp() const { return down.size() != 0; }
 };

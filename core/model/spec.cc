@@ -145,7 +145,9 @@ std::string traits_of(const LayerSpec& layer) {
   if (attention.alibi) text += " alibi=" + shortest(attention.alibi->max) + (attention.alibi->in_bf16 ? ":bf16" : "");
   if (attention.sinks) text += " sinks";
   if (attention.latent) text += " latent=" + text_of(*attention.latent);
-  if (attention.qkv_clip != 0.0f) text += " qkv_clip=" + shortest(attention.qkv_clip);
+  if (attention.qkv_clip != 0.0f) {
+    text += " qkv_clip=" + shortest(attention.qkv_clip) + (attention.clips_normed ? ":normed" : "");
+  }
   if (attention.q_scale) {
     text += " q_scale=" + shortest(attention.q_scale->beta) + ":" + std::to_string(attention.q_scale->original);
   }

@@ -93,8 +93,9 @@ struct AttentionLayer {
   std::optional<std::uint32_t> kv_source{};
   std::optional<PositionScale> q_scale{};
   std::optional<AlibiSpec> alibi{};
-  bool sinks = false;     // each query head has a score that belongs to no position
-  float qkv_clip = 0.0f;  // q, k and v are first clipped to it; 0: not at all
+  bool sinks = false;         // each query head has a score that belongs to no position
+  float qkv_clip = 0.0f;      // q, k and v are clipped to it before their norms; 0: not at all
+  bool clips_normed = false;  // q and k are clipped behind their norms, which are not norms_after_rope then
   bool qkv_bias = false;
   bool out_bias = false;
   // G is 1 then, and D = R + C.

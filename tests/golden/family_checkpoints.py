@@ -610,6 +610,8 @@ CONFIGURATIONS = {
         dtype="bfloat16"),
     "olmoe": Tiny("olmoe", dict(num_experts=8, num_experts_per_tok=3, intermediate_size=32, num_key_value_heads=4),
                   {"weights": {"norm_topk_prob": True}, "theta": theta(3e4)}),
+    "olmoe-clipped": Tiny("olmoe", dict(num_experts=8, num_experts_per_tok=3, intermediate_size=32, clip_qkv=0.9),
+                          {"clip": {"clip_qkv": None}, "height of the clip": {"clip_qkv": 1.0}}),
     "granitemoe": Tiny(
         "granitemoe", dict(num_local_experts=6, num_experts_per_tok=2, intermediate_size=40, embedding_multiplier=3.0,
                            logits_scaling=0.5, residual_multiplier=0.7, attention_multiplier=0.2),

@@ -1,4 +1,4 @@
-// OLMoE: Llama with experts, and norms over all heads of q and over all of k.
+// OLMoE: Llama with experts, and norms over all heads of q and over all of k, behind which q, k and v may be clipped.
 #include "core/model/arch/families.h"
 #include "core/model/arch/mixture.h"
 
@@ -8,10 +8,12 @@ ModelSpec read_olmoe(const JsonFields& fields) {
   ModelSpec spec =
       read_model(fields, {.model_type = "olmoe", .positions = 4096, .kv_heads_of_heads = true, .eps = 1e-5});
   set_rope(fields, {}, spec);
-  if (fields.has("clip_qkv")) fields.mismatch("clip_qkv", "expected null: q and k are not clipped behind their norms");
+  const auto clip = static_cast<float>(fields.optional_number("clip_qkv", 0.0, 1e9).value_or(0.0));
   const bool biased = read_flag(fields, "attention_bias", false);
   for (LayerSpec& layer : spec.layers) {
     layer.attention.q_norm = layer.attention.k_norm = HeadNormSpec{layer.norm, HeadNormSpec::Over::kRow};
+    layer.attention.qkv_clip = clip;
+    layer.attention.clips_normed = clip != 0.0f;
     layer.attention.qkv_bias = layer.attention.out_bias = biased;
   }
   MixtureSpec mixture =

@@ -140,6 +140,11 @@ const std::vector<Change<LayerSpec>> kOfLayer = {
      }},
     {"sinks", [](LayerSpec& l) { l.attention.sinks = true; }},
     {"qkv_clip", [](LayerSpec& l) { l.attention.qkv_clip = 8.0f; }},
+    {"qkv_clip behind the norms",
+     [](LayerSpec& l) {
+       l.attention.qkv_clip = 8.0f;
+       l.attention.clips_normed = true;
+     }},
     {"qkv_bias", [](LayerSpec& l) { l.attention.qkv_bias = true; }},
     {"out_bias", [](LayerSpec& l) { l.attention.out_bias = true; }},
     {"mlp.width", [](LayerSpec& l) { l.mlp.width = 128; }},

@@ -50,6 +50,7 @@ TEST(FamiliesWithAlibi, HaveNoRopeAndAsManyPositionsAsTheyWereTrainedOn) {
   EXPECT_EQ(falcon.layers[1].attention.alibi, (AlibiSpec{8.0, true}));
   EXPECT_TRUE(falcon.ropes.empty());
   EXPECT_EQ(parse(family("olmo", "\"clip_qkv\": 8.0")).layers[1].attention.qkv_clip, 8.0f);
+  EXPECT_FALSE(parse(family("olmo", "\"clip_qkv\": 8.0")).layers[1].attention.clips_normed);
 }
 
 // Slopes of powers of two, and those of the next power for what is left.

@@ -90,6 +90,14 @@ TEST(MixtureConfig, SomeLayersAreDense) {
   EXPECT_FALSE(parse(family("mixtral")).layers[0].has_mlp());
 }
 
+TEST(MixtureConfig, OlmoesClipIsBehindItsNorms) {
+  const AttentionLayer clipped = parse(family("olmoe", "\"clip_qkv\": 8.0")).layers[1].attention;
+  EXPECT_EQ(clipped.qkv_clip, 8.0f);
+  EXPECT_TRUE(clipped.clips_normed);
+  EXPECT_EQ(parse(family("olmoe", "\"clip_qkv\": null")).describe(), parse(family("olmoe")).describe());
+  EXPECT_THAT(refusal(family("olmoe", "\"clip_qkv\": -1.0")), HasSubstr("'clip_qkv'"));
+}
+
 TEST(MixtureConfig, GroupsHaveToHoldTheExpertsOfARow) {
   const std::string groups = R"("n_routed_experts": 12, "num_experts_per_tok": 4, "n_group": 4, "topk_group": )";
   const ModelSpec spec = parse(family("glm4_moe", groups + "2"));
@@ -109,7 +117,6 @@ TEST(MixtureConfig, RefusesWhatNoFamilyHas) {
               HasSubstr("'mlp_layer_types' has 1 entries"));
   EXPECT_THAT(refusal(family("hy_v3", R"("mlp_layer_types": ["sparse", "some"])")),
               HasSubstr("expected dense or sparse"));
-  EXPECT_THAT(refusal(family("olmoe", "\"clip_qkv\": 8.0")), HasSubstr("'clip_qkv'"));
   const std::string mxfp4 = R"("quantization_config": {"quant_method": "mxfp4"})";
   EXPECT_EQ(refusal(family("gpt_oss", mxfp4)), "");
   EXPECT_THAT(refusal(family("qwen3_moe", mxfp4)), HasSubstr("'quantization_config'"));
