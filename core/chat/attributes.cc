@@ -20,10 +20,10 @@ using Names = std::set<std::string_view>;
 using MethodFunction = Value (*)(const Value& self, const Arguments& arguments, Budget& budget);
 
 // Python attributes and methods that are not implemented: access is an error, not undefined.
-const Names kOtherOfText = {
-    "casefold",  "center",    "encode",       "expandtabs", "format",    "format_map",  "isalnum", "isalpha", "isascii",
-    "isdecimal", "isdigit",   "isidentifier", "islower",    "isnumeric", "isprintable", "isspace", "istitle", "isupper",
-    "ljust",     "maketrans", "rindex",       "rjust",      "swapcase",  "translate",   "zfill"};
+const Names kOtherOfText = {"casefold",  "center",      "encode",    "expandtabs", "format_map",   "isalnum",
+                            "isalpha",   "isascii",     "isdecimal", "isdigit",    "isidentifier", "islower",
+                            "isnumeric", "isprintable", "isspace",   "istitle",    "isupper",      "ljust",
+                            "maketrans", "rindex",      "rjust",     "swapcase",   "translate",    "zfill"};
 const Names kOtherOfNumber = {"real",     "imag",       "numerator", "denominator", "bit_length",       "bit_count",
                               "to_bytes", "from_bytes", "conjugate", "hex",         "as_integer_ratio", "is_integer",
                               "fromhex"};
@@ -117,6 +117,60 @@ Value method_join(const Value& self, const Arguments& arguments, Budget& budget)
     first = false;
   }
   return Value::text(std::move(out));
+}
+
+// The arguments that the fields of a format text name, in turn: {}, {0} or {name}.
+class Fields {
+ public:
+  explicit Fields(const Arguments& arguments) : arguments_(arguments) {}
+
+  const Value& operator[](std::string_view field) {
+    if (field.empty()) return at(next_++, /*counted=*/true);
+    const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+    if (std::all_of(field.begin(), field.end(), is_digit)) {
+      if (field.size() > 4) fail("format has no argument " + std::string(field));
+      return at(std::stoul(std::string(field)), /*counted=*/false);
+    }
+    if (field.find_first_of("!:.[{") != field.npos) fail("format with {" + std::string(field) + "} is not supported");
+    for (const auto& [name, value] : arguments_.named) {
+      if (name == field) return value;
+    }
+    fail("format has no argument '" + std::string(field) + "'");
+  }
+
+ private:
+  const Value& at(std::size_t place, bool counted) {
+    if (counts_ && *counts_ != counted) fail("format with both {} and {0} is not possible");
+    counts_ = counted;
+    if (place >= arguments_.positional.size()) fail("format has no argument " + std::to_string(place));
+    return arguments_.positional[place];
+  }
+
+  const Arguments& arguments_;
+  std::size_t next_ = 0;
+  std::optional<bool> counts_;
+};
+
+Value method_format(const Value& self, const Arguments& arguments, Budget& budget) {
+  if (self.is_safe()) fail("format of a safe text is not supported");
+  const std::string_view text = *self.as_text();
+  Fields fields(arguments);
+  std::string out;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (c != '{' && c != '}') {
+      out += c;
+    } else if (text.substr(at + 1, 1) == std::string_view(&c, 1)) {
+      out += text[at++];
+    } else {
+      const std::size_t end = text.find('}', at);
+      if (c == '}' || end == text.npos) fail("format has a single brace; {{ and }} are braces of the text");
+      out += str(fields[text.substr(at + 1, end - at - 1)], budget);
+      budget.grown(out);
+      at = end;
+    }
+  }
+  return budget.text(std::move(out));
 }
 
 Value method_splitlines(const Value& self, const Arguments& arguments, Budget& budget) {
@@ -214,6 +268,7 @@ const Methods kTextMethods = {
     {"capitalize", method_change<capitalized>},
     {"replace", method_replace},
     {"join", method_join},
+    {"format", method_format},
     {"splitlines", method_splitlines},
     {"find", method_find<false>},
     {"rfind", method_find<true>},
