@@ -73,9 +73,7 @@ void AnswerParser::take(char c) {
       return;
     }
     case State::kBehindReasoning:
-      if (is_space(c)) return;
-      state_ = State::kAnswer;
-      [[fallthrough]];
+      return take_turn(c);
     case State::kAnswer:
       return take_answer(c);
   }
@@ -84,12 +82,24 @@ void AnswerParser::take(char c) {
 void AnswerParser::take_begin(char c) {
   begun_ += c;
   if (c == marks_->begin[matched_]) {
-    if (++matched_ == marks_->begin.size()) state_ = State::kReasoning;
+    if (++matched_ < marks_->begin.size()) return;
+    state_ = State::kReasoning;
+    begun_.clear();
     return;
   }
   if (matched_ == 0 && is_space(c)) return;
   state_ = State::kAnswer;
   answer_again(std::exchange(begun_, {}));
+}
+
+void AnswerParser::take_turn(char c) {
+  if (begun_.empty() && is_space(c)) return;
+  const std::string_view turn = syntax_of(form_.reasoning).turn;
+  begun_ += c;
+  if (turn.size() > begun_.size() && turn.starts_with(begun_)) return;
+  state_ = State::kAnswer;
+  const std::string begun = std::exchange(begun_, {});
+  if (begun != turn) answer_again(begun);
 }
 
 void AnswerParser::answer_again(std::string_view text) {

@@ -51,6 +51,7 @@ class AnswerParser {
 
   void take(char c);
   void take_begin(char c);
+  void take_turn(char c);
   void take_answer(char c);
   void answer_again(std::string_view text);
   void emit(Deltas& out);
@@ -60,7 +61,7 @@ class AnswerParser {
   std::optional<HarmonyAnswer> harmony_;  // then nothing below is used
   std::unique_ptr<CallParser> calls_;
   State state_;
-  std::string begun_;  // kBegin: white space and the first bytes of the begin mark
+  std::string begun_;  // kBegin: white space and the first bytes of the begin mark; kBehindReasoning: those of a turn's
   std::size_t matched_ = 0;
   std::optional<MarkerScanner> end_;
   Content content_;

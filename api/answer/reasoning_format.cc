@@ -15,6 +15,8 @@ constexpr Text kSeed[] = {"<seed:think>", "</seed:think>"};
 constexpr Text kCommand[] = {"<|START_THINKING|>", "<|END_THINKING|>", "<|START_RESPONSE|>", "<|END_RESPONSE|>"};
 constexpr Text kGemma[] = {"<|channel>", "<channel|>"};
 constexpr Text kApertus[] = {"<|inner_prefix|>", "<|inner_suffix|>"};
+constexpr Text kHy[] = {"<think:opensource>", "</think:opensource>"};
+constexpr Text kSolar[] = {"<|think|>", "<|content|>", "<|begin|>", "<|end|>"};
 constexpr Text kHarmony[] = {"<|start|>", "<|channel|>", "<|constrain|>", "<|message|>", "<|end|>"};
 
 constexpr ReasoningSyntax kSyntaxes[] = {
@@ -33,6 +35,18 @@ constexpr ReasoningSyntax kSyntaxes[] = {
      .marks = {"<|inner_prefix|>", "<|inner_suffix|>"},
      .special = kApertus},
     {.format = Format::kThought, .parser = "exaone_deep", .marks = {"<thought>", "</thought>"}},
+    {.format = Format::kHyV3,
+     .parser = "hy_v3",
+     .marks = {"<think:opensource>", "</think:opensource>"},
+     .sign = ":opensource",  // templates put the marks together
+     .special = kHy},
+    {.format = Format::kSolarOpen,
+     .parser = "solar_open",
+     .marks = {"<|think|>", "<|end|>"},
+     .sign = "<|begin|>assistant<|think|>",
+     .turn = "<|begin|>assistant",
+     .content_begin = "<|content|>",
+     .special = kSolar},
     {.format = Format::kHarmony,
      .parser = "openai_gptoss",
      .marks = {"<|channel|>analysis<|message|>", "<|end|>"},
@@ -65,19 +79,27 @@ std::optional<Marks> marks_of(ReasoningFormat format) {
 ReasoningFormat reasoning_format_of(std::string_view source) {
   if (holds(source, "<|channel|>") && holds(source, "analysis")) return Format::kHarmony;
   const ReasoningSyntax* found = std::ranges::find_if(kSyntaxes, [&](const ReasoningSyntax& one) {
-    return one.format != Format::kNone && one.format != Format::kHarmony && holds(source, one.marks.end);
+    return one.format != Format::kNone && one.format != Format::kHarmony &&
+           holds(source, one.sign.empty() ? one.marks.end : one.sign);
   });
   return found == std::end(kSyntaxes) ? Format::kNone : found->format;
 }
 
 std::optional<Marks> content_marks_of(std::string_view source) {
-  constexpr Marks kAll[] = {
-      {"<|START_RESPONSE|>", "<|END_RESPONSE|>"}, {"<response>", "</response>"}, {"<answer>", "</answer>"}};
-  const Marks* found = std::ranges::find_if(kAll, [&](const Marks& one) {
+  struct Shown {
+    Marks marks;
+    Text sign{};  // shows the marks alone
+  };
+  constexpr Shown kAll[] = {{{"<|START_RESPONSE|>", "<|END_RESPONSE|>"}},
+                            {{"<|content|>", "<|end|>"}},
+                            {{"<response>", "</response>"}},
+                            {{"<answer>", "</answer>"}, "<|extra_0|>"}};  // Hunyuan-A13B's template does not have them
+  const Shown* found = std::ranges::find_if(kAll, [&](const Shown& one) {
+    if (!one.sign.empty() && holds(source, one.sign)) return true;
     // MiniMax M2 has results of tools between <response> tags.
-    return holds(source, one.begin) && holds(source, one.end) && !holds(source, "minimax:");
+    return holds(source, one.marks.begin) && holds(source, one.marks.end) && !holds(source, "minimax:");
   });
-  return found == std::end(kAll) ? std::nullopt : std::optional(*found);
+  return found == std::end(kAll) ? std::nullopt : std::optional(found->marks);
 }
 
 }  // namespace quire::api::chat

@@ -21,6 +21,8 @@ enum class ReasoningFormat : std::uint8_t {
   kGemma4,
   kApertus,
   kThought,  // EXAONE Deep
+  kHyV3,     // Hunyuan 3
+  kSolarOpen,
   kHarmony,  // gpt-oss: channels, which harmony_answer.h reads
 };
 
@@ -33,6 +35,7 @@ struct ReasoningSyntax {
   ReasoningFormat format = ReasoningFormat::kNone;
   std::string_view parser{};  // value of --reasoning-parser
   Marks marks{};
+  std::string_view sign{};                      // a template's text shows the format by it; empty: by the end mark
   std::string_view turn{};                      // follows the end mark before anything else
   std::string_view content_begin{};             // stands before content
   std::span<const std::string_view> special{};  // marks that may be special tokens of a tokenizer

@@ -18,6 +18,7 @@ constexpr Text kPythonTag[] = {"<|python_tag|>", "<|python_start|>", "<|python_e
 constexpr Text kMistral[] = {"[TOOL_CALLS]", "[ARGS]", "[CALL_ID]"};
 constexpr Text kPipeToolCall[] = {"<|tool_call|>", "<|/tool_call|>"};
 constexpr Text kToolCalls[] = {"<tool_calls>", "</tool_calls>"};
+constexpr Text kHunyuan[] = {"<tool_calls>", "</tool_calls>", "<tool_call>", "</tool_call>"};
 constexpr Text kToolCallInCapitals[] = {"<TOOLCALL>", "</TOOLCALL>"};
 constexpr Text kAction[] = {"<|action_start|>", "<|plugin|>", "<|action_end|>"};
 constexpr Text kCommand[] = {"<|START_ACTION|>", "<|END_ACTION|>"};
@@ -32,6 +33,13 @@ constexpr Text kKimi[] = {"<|tool_call_section_begin|>",
                           "<|tool_call_begin|>",
                           "<|tool_call_argument_begin|>",
                           "<|tool_call_end|>"};
+constexpr Text kSolar[] = {"<|tool_calls|>",     "<|tool_call:begin|>", "<|tool_call:name|>",
+                           "<|tool_call:args|>", "<|tool_call:end|>",   "<|begin|>"};
+constexpr Text kHyPreview[] = {"<tool_calls>", "</tool_calls>", "<tool_call>", "</tool_call>", "<tool_sep>",
+                               "<arg_key>",    "</arg_key>",    "<arg_value>", "</arg_value>"};
+constexpr Text kHy[] = {"<tool_calls:opensource>", "</tool_calls:opensource>", "<tool_call:opensource>",
+                        "</tool_call:opensource>", "<tool_sep:opensource>",    "<arg_key:opensource>",
+                        "</arg_key:opensource>",   "<arg_value:opensource>",   "</arg_value:opensource>"};
 constexpr Text kSeed[] = {"<seed:tool_call>", "</seed:tool_call>"};
 constexpr Text kMiniMax[] = {"<minimax:tool_call>", "</minimax:tool_call>"};
 constexpr Text kLfm[] = {"<|tool_call_start|>", "<|tool_call_end|>"};
@@ -52,6 +60,11 @@ constexpr ParameterSyntax kArgPairsOnALine = {.key_begin = "<arg_key>",
                                               .string_begin = "<arg_value>",
                                               .other_begin = "<arg_value>",
                                               .end = "</arg_value>"};
+constexpr ParameterSyntax kHyArgPairs = {.key_begin = "<arg_key:opensource>",
+                                         .key_end = "</arg_key:opensource>\n",
+                                         .string_begin = "<arg_value:opensource>",
+                                         .other_begin = "<arg_value:opensource>",
+                                         .end = "</arg_value:opensource>\n"};
 constexpr ParameterSyntax kDsmlParameter = {.key_begin = "<｜DSML｜parameter name=\"",
                                             .key_end = "\"",
                                             .string_begin = " string=\"true\">",
@@ -83,6 +96,9 @@ constexpr CallSyntax kSyntaxes[] = {
     {.format = Format::kFunctools, .parser = "phi4_mini_json", .begin = "functools", .between = ", ", .is_list = true},
     {.format = Format::kToolCalls, .parser = "hunyuan_a13b", .begin = "<tool_calls>", .between = ", ",
      .end = "</tool_calls>", .is_list = true, .marks = kToolCalls},
+    {.format = Format::kHunyuan, .parser = "hunyuan", .style = Style::kJson, .begin = "<tool_calls>", .between = "\n",
+     .end = "</tool_calls>", .open = "<tool_call>", .fence = "\n```json\n", .fence_close = "\n```",
+     .close = "</tool_call>", .marks = kHunyuan},
     {.format = Format::kNemotron, .parser = "nemotron_json", .begin = "<TOOLCALL>", .between = ", ",
      .end = "</TOOLCALL>", .is_list = true, .marks = kToolCallInCapitals},
     {.format = Format::kInternLm, .parser = "internlm", .begin = "<|action_start|>", .end = "<|action_end|>",
@@ -114,6 +130,10 @@ constexpr CallSyntax kSyntaxes[] = {
      .ends_reasoning = true, .open = "<|tool_call_begin|>functions.",
      .name_mark = "<|tool_call_begin|>", .name_end = "<|tool_call_argument_begin|>", .close = "<|tool_call_end|>",
      .marks = kKimi},
+    {.format = Format::kSolarOpen, .parser = "solar_open", .style = Style::kJson, .begin = "<|tool_calls|>",
+     .other_begins = {"<|begin|>assistant<|tool_calls|>", "<|tool_call:begin|>"}, .has_id = true,
+     .open = "<|tool_call:begin|>", .name_mark = "<|tool_call:name|>", .name_end = "<|tool_call:args|>",
+     .close = "<|tool_call:end|>", .marks = kSolar},
     {.format = Format::kFunctionTag, .parser = "function_tag", .style = Style::kJson, .begin = "<function=",
      .one_each = true, .name_end = ">", .close = "</function>"},
     {.format = Format::kFunctionary, .parser = "functionary_v3", .style = Style::kOwn},
@@ -123,6 +143,12 @@ constexpr CallSyntax kSyntaxes[] = {
      .end = "</tool_call>", .one_each = true, .name_end = "\n", .parameter = kArgPairs, .marks = kToolCall},
     {.format = Format::kGlm47, .parser = "glm47", .style = Style::kTagged, .begin = "<tool_call>",
      .end = "</tool_call>", .one_each = true, .parameter = kArgPairsOnALine, .marks = kToolCall},
+    {.format = Format::kHyV3Preview, .parser = "hy_v3_preview", .style = Style::kTagged, .begin = "<tool_calls>\n",
+     .between = "\n", .end = "\n</tool_calls>", .open = "<tool_call>", .name_end = "<tool_sep>\n",
+     .close = "</tool_call>", .parameter = kArgPairs, .marks = kHyPreview},
+    {.format = Format::kHyV3, .parser = "hy_v3", .style = Style::kTagged, .begin = "<tool_calls:opensource>\n",
+     .between = "\n", .end = "\n</tool_calls:opensource>", .open = "<tool_call:opensource>",
+     .name_end = "<tool_sep:opensource>\n", .close = "</tool_call:opensource>", .parameter = kHyArgPairs, .marks = kHy},
     {.format = Format::kQwen3Coder, .parser = "qwen3_coder", .style = Style::kTagged, .begin = "<tool_call>\n",
      .other_begins = {"<function="},
      .between = "\n", .end = "\n</tool_call>", .one_each = true, .open = "<function=", .name_end = ">\n",
@@ -172,6 +198,7 @@ constexpr Sign kSigns[] = {
     {Format::kDeepSeekV3, {"<｜tool▁sep｜>", "```json"}},
     {Format::kDeepSeekV31, {"<｜tool▁sep｜>"}},
     {Format::kKimiK2, {"<|tool_call_argument_begin|>"}},
+    {Format::kSolarOpen, {"<|tool_call:begin|>"}},
     {Format::kCommand, {"<|START_ACTION|>"}},
     {Format::kCommandR, {"Action:", "\"tool_name\""}},
     {Format::kGemma4, {"<|tool_call>call:"}},
@@ -180,6 +207,8 @@ constexpr Sign kSigns[] = {
     {Format::kLfm2, {"<|tool_list_start|>"}},
     {Format::kOlmo3, {"<function_calls>"}},
     {Format::kQwen3Coder, {"<tool_call>", "<function="}},
+    {Format::kHyV3, {"<tool_sep", ":opensource"}},
+    {Format::kHyV3Preview, {"<tool_calls>", "<tool_sep>"}},
     {Format::kGlm45, {"<arg_key>", "</arg_key>\n"}},
     {Format::kGlm47, {"<arg_key>"}},
     {Format::kFunctionTag, {"<function="}},
@@ -188,6 +217,7 @@ constexpr Sign kSigns[] = {
     {Format::kPhi4Mini, {"<|tool_call|>", "<|/tool_call|>"}},
     {Format::kGranite, {"<|tool_call|>"}},
     {Format::kFunctools, {"functools"}},
+    {Format::kHunyuan, {"<tool_calls><tool_call>", "```json"}},
     {Format::kToolCalls, {"<tool_calls>"}},
     {Format::kNemotron, {"<TOOLCALL>"}},
     {Format::kInternLm, {"<|action_start|>", "<|plugin|>"}},

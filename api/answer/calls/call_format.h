@@ -26,7 +26,8 @@ enum class CallFormat : std::uint8_t {
   kGranite,      // Granite 3
   kPhi4Mini,
   kFunctools,  // Phi-4-mini with the template of vLLM
-  kToolCalls,  // <tool_calls>: Hunyuan, Jamba, MiniMax M1, Apriel
+  kToolCalls,  // <tool_calls>: Hunyuan-A13B, Jamba, MiniMax M1, Apriel
+  kHunyuan,    // <tool_calls><tool_call>name: Hunyuan 0.5B to 7B
   kNemotron,
   kInternLm,
   kCommand,   // Command R7B and A
@@ -37,12 +38,15 @@ enum class CallFormat : std::uint8_t {
   kDeepSeekV32,
   kDeepSeekV4,
   kKimiK2,
+  kSolarOpen,
   kFunctionTag,  // <function=name>{...}</function>: Functionary 3.1, Llama 3.1
   kFunctionary,  // >>>name: Functionary 3.2
   kGlm4,         // GLM-4-0414
   kGlm45,
   kGlm47,
-  kQwen3Coder,  // and Qwen 3.5, Nemotron 3, Step 3.5
+  kHyV3Preview,  // <tool_sep>: Hunyuan 3, before its release
+  kHyV3,         // as released: every mark has a suffix
+  kQwen3Coder,   // and Qwen 3.5, Nemotron 3, Step 3.5
   kSeedOss,
   kMiniMaxM2,
   kMiroThinker,
@@ -88,6 +92,7 @@ struct CallSyntax {
   bool is_bare = false;         // an answer may be calls without `begin`
   bool one_each = false;        // every call has a section of its own
   bool is_numbered = false;     // a colon and the call's number follow the name
+  bool has_id = false;          // an id, which is not read, stands between `open` and name_mark
   bool reads_names = false;     // kObject: calls of kJson are read, too
   bool ends_reasoning = false;  // models call from within reasoning, without its end mark
 
@@ -95,7 +100,7 @@ struct CallSyntax {
   std::string_view arguments_key = "arguments";  // kObject
 
   std::string_view open{};
-  std::string_view name_mark{};    // the part of `open` in front of the name; empty: all of it
+  std::string_view name_mark{};    // the part of `open` in front of the name, or behind has_id's; empty: all of `open`
   std::string_view name_end{};     // up to `fence`
   std::string_view fence{};        // may stand before the arguments of kJson, or before the list of kObject
   std::string_view fence_close{};  // may stand behind the arguments of kJson

@@ -1,5 +1,6 @@
 #include "api/answer/calls/call_text.h"
 
+#include <algorithm>
 #include <initializer_list>
 #include <string_view>
 
@@ -15,6 +16,7 @@ using grammar::kUnbounded;
 using grammar::Rules;
 
 constexpr std::string_view kRecipientMark = ">>>";  // of Functionary
+constexpr std::uint32_t kIdLength = 10;             // of CallSyntax::has_id, as Solar Open's template asks
 constexpr std::string_view kFinal = "<|channel|>final<|message|>";
 
 Expr in_order(Rules& rules, std::initializer_list<Expr> parts) { return rules.sequence({parts.begin(), parts.size()}); }
@@ -67,7 +69,19 @@ Section section_of(const CallSyntax& syntax) {
   return section;
 }
 
+Expr any_id(Rules& rules) {
+  grammar::ByteSet characters;
+  for (int c = 'a'; c <= 'z'; ++c) characters.set(static_cast<std::size_t>(c));
+  for (int c = '0'; c <= '9'; ++c) characters.set(static_cast<std::size_t>(c));
+  return rules.repeat(rules.byte_set(characters), kIdLength, kIdLength);
+}
+
 // ---- texts of given calls
+
+std::string id_of_call(std::size_t number) {
+  const std::string digits = std::to_string(number);
+  return std::string(kIdLength - std::min<std::size_t>(digits.size(), kIdLength), '0') + digits;
+}
 
 std::string text_of_value(const CallSyntax& syntax, const json::Value& value) {
   const bool is_text = value.is_string();
@@ -136,7 +150,9 @@ Expr CallText::one_call(Rules& rules, std::span<const Tool> tools) const {
   const Around text = around(syntax);
   std::vector<Expr> ways;
   for (const Tool& tool : tools) {
-    std::vector<Expr> parts = {rules.bytes(text.before + tool.name)};
+    std::vector<Expr> parts = {rules.bytes(text.before)};
+    if (syntax.has_id) parts.insert(parts.end(), {any_id(rules), rules.bytes(syntax.name_mark)});
+    parts.push_back(rules.bytes(tool.name));
     if (syntax.is_numbered) {
       grammar::ByteSet digits;
       for (const char c : std::string_view("0123456789")) digits.set(static_cast<unsigned char>(c));
@@ -221,7 +237,9 @@ std::string text_of_calls(CallFormat format, std::span<const ToolCall> calls) {
   for (const ToolCall& call : calls) {
     if (number > 0) all += section.between;
     if (syntax.one_each) all += section.begin;
-    all += text.before + call.name;
+    all += text.before;
+    if (syntax.has_id) all += id_of_call(number) + std::string(syntax.name_mark);
+    all += call.name;
     if (syntax.is_numbered) all += ":" + std::to_string(number);
     all += text.behind_name + text_of_arguments(syntax, call.arguments) + text.behind;
     if (syntax.one_each) all += section.end;

@@ -188,6 +188,26 @@ TEST_F(AnswerGrammar, LetsAModelReasonBefore) {
   EXPECT_FALSE(allows(forced, "Hm." + call("g", "{}")));
 }
 
+TEST_F(AnswerGrammar, OfSolarOpenHasATurnBehindReasoningAndAMarkBeforeContent) {
+  services_.chat = model_of(kPlain, CallFormat::kSolarOpen, ReasoningFormat::kSolarOpen);
+  const std::string reasoning = "<|think|>Hm.<|end|>", turn = "<|begin|>assistant";
+  const auto object = grammar_of(with(R"("response_format":{"type":"json_object"})"));
+  EXPECT_TRUE(allows(object, "<|content|>{}"));
+  EXPECT_TRUE(allows(object, reasoning + turn + "<|content|>{}"));
+  EXPECT_FALSE(allows(object, "{}"));
+  EXPECT_FALSE(allows(object, reasoning + "<|content|>{}"));
+  const auto forced = grammar_of(tools(R"("tool_choice":"required")"));
+  const auto g = [](const std::string& id) {
+    return "<|tool_calls|><|tool_call:begin|>" + id + "<|tool_call:name|>g<|tool_call:args|>{}<|tool_call:end|>";
+  };
+  EXPECT_TRUE(allows(forced, g("a1b2c3d4e5")));
+  EXPECT_TRUE(allows(forced, reasoning + turn + g("0123456789")));
+  EXPECT_FALSE(allows(forced, reasoning + turn + g("012345678")));
+  EXPECT_FALSE(allows(forced, reasoning + turn + g("01234567890")));
+  EXPECT_FALSE(allows(forced, reasoning + turn + g("A1B2C3D4E5")));
+  EXPECT_FALSE(allows(forced, reasoning + g("a1b2c3d4e5")));
+}
+
 TEST_F(AnswerGrammar, IsKeptForTheNextRequestAndApartFromOthers) {
   const auto one = grammar_of(tools(R"("tool_choice":"required")"));
   EXPECT_EQ(grammar_of(tools(R"("tool_choice":"required")")), one);

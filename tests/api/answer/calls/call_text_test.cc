@@ -171,6 +171,19 @@ const Example kWritten[] = {
      "<|tool_calls_section_begin|><|tool_call_begin|>functions.get:0<|tool_call_argument_begin|>{\"city\": \"Rome\"}"
      "<|tool_call_end|><|tool_call_begin|>functions.now:1<|tool_call_argument_begin|>{}<|tool_call_end|>"
      "<|tool_calls_section_end|>"},
+    {{CallFormat::kSolarOpen},
+     "<|tool_calls|><|tool_call:begin|>a1b2c3d4e5<|tool_call:name|>get<|tool_call:args|>{\"city\": \"Rome\"}"
+     "<|tool_call:end|><|tool_call:begin|>zzzzz00000<|tool_call:name|>now<|tool_call:args|>{}<|tool_call:end|>"},
+    {{CallFormat::kHyV3},
+     "<tool_calls:opensource>\n<tool_call:opensource>get<tool_sep:opensource>\n<arg_key:opensource>city"
+     "</arg_key:opensource>\n<arg_value:opensource>Rome</arg_value:opensource>\n</tool_call:opensource>\n"
+     "<tool_call:opensource>now<tool_sep:opensource>\n</tool_call:opensource>\n</tool_calls:opensource>"},
+    {{CallFormat::kHyV3Preview},
+     "<tool_calls>\n<tool_call>get<tool_sep>\n<arg_key>city</arg_key>\n<arg_value>Oslo</arg_value>\n<arg_key>days"
+     "</arg_key>\n<arg_value>3</arg_value>\n</tool_call>\n</tool_calls>"},
+    {{CallFormat::kHunyuan},
+     "<tool_calls><tool_call>get\n```json\n{\"city\": \"Rome\"}\n```</tool_call>\n<tool_call>now\n```json\n{}\n```"
+     "</tool_call></tool_calls>"},
     {{CallFormat::kDeepSeekV4},
      "<｜DSML｜tool_calls>\n<｜DSML｜invoke name=\"get\">\n<｜DSML｜parameter name=\"city\" string=\"true\">Rome"
      "</｜DSML｜parameter>\n<｜DSML｜parameter name=\"days\" "
