@@ -28,7 +28,7 @@ constexpr unsigned kAll = kModels | bit(BenchMode::kMicro);
 constexpr BenchFlag kFlags[] = {
     {"--mode", kAll, "choice", "runner: prefill and decode through the model's runner; micro: speed of each kernel against this machine's memory and arithmetic; step: cost of a step by rows; profile: time of a step by op; serve: the engine with its streams, without HTTP; compare: two servers under the same load; speculate: speedup of verifying draft tokens [runner]"},
     {"--runs", kAll, "count", "runs per median [5; 1..1000]"},
-    {"--random-shape", kModels & ~bit(BenchMode::kCompare), "choice", "random weights in the shape of SmolLM2-135M, Qwen3-0.6B, Llama-3.2-1B or a small Qwen3-MoE with 4 of 16 experts: 135m, 0.6b, 1b or 1.2b-a0.4b"},
+    {"--random-shape", kModels & ~bit(BenchMode::kCompare), "choice", "random weights in the shape of SmolLM2-135M, Qwen3-0.6B, Llama-3.2-1B, of a small Qwen3-MoE with 4 of 16 experts, or of 1B with DeepSeek-V2-Lite's attention: 135m, 0.6b, 1b, 1.2b-a0.4b or 1b-mla"},
     {"--scenario", kScenarios, "choice", "scenario of the scheduler and the KV cache to run, with results as CSV: utilisation, waste, max-batch, preemption, policies, prefix"},
     {"--csv", kScenarios, "path", "file for the scenario's CSV [standard output]"},
     {"--working-set", bit(BenchMode::kMicro), "bytes", "weights, K and V that the kernels cycle through; use several times the CPU's caches [256MiB; 1MiB..64GiB]"},
@@ -165,7 +165,7 @@ BenchOptions read_bench_options(const TypedBenchFlags& typed, bool json, Problem
   reader.number("--runs", 1u, 1000u, out.runs);
   out.random_shape = reader.text("--random-shape");
   if (!out.random_shape.empty() && !RandomModel::knows(out.random_shape)) {
-    reader.problem("--random-shape", "expected 135m, 0.6b, 1b or 1.2b-a0.4b");
+    reader.problem("--random-shape", "expected 135m, 0.6b, 1b, 1.2b-a0.4b or 1b-mla");
   }
   out.scenario = reader.text("--scenario");
   out.csv = reader.text("--csv");

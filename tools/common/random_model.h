@@ -18,7 +18,8 @@ namespace quire::tools {
 
 class RandomModel {
  public:
-  // Shapes "135m", "0.6b", "1b": SmolLM2-135M, Qwen3-0.6B, Llama-3.2-1B; "1.2b-a0.4b": Qwen3-MoE with 4 of 16 experts.
+  // Shapes "135m", "0.6b", "1b": SmolLM2-135M, Qwen3-0.6B, Llama-3.2-1B; "1.2b-a0.4b": Qwen3-MoE with 4 of 16 experts;
+  // "1b-mla": dense, with DeepSeek-V2-Lite's attention.
   // bf16, tied embeddings, all of one length. The vocabulary has the 256 bytes as tokens, and placeholder names for the
   // rest.
   static bool knows(std::string_view shape);

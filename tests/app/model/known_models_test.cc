@@ -1,3 +1,4 @@
+#include "app/model/known_families.h"
 #include "app/model/known_models.h"
 
 #include <gtest/gtest.h>
