@@ -28,6 +28,22 @@ LLAMA_2_7B = {
     "num_key_value_heads": 32, "num_hidden_layers": 32, "intermediate_size": 11008, "vocab_size": 32000, "max_position_embeddings": 4096,
     "rms_norm_eps": 1e-5, "tie_word_embeddings": False, "torch_dtype": "bfloat16",
 }  # fmt: skip
+DEEPSEEK_V2 = {
+    "architectures": ["DeepseekV2ForCausalLM"], "model_type": "deepseek_v2", "hidden_act": "silu", "hidden_size": 5120, "num_attention_heads": 128,
+    "num_key_value_heads": 128, "num_hidden_layers": 60, "intermediate_size": 12288, "moe_intermediate_size": 1536, "n_routed_experts": 160,
+    "n_shared_experts": 2, "num_experts_per_tok": 6, "first_k_dense_replace": 1, "moe_layer_freq": 1, "topk_method": "group_limited_greedy",
+    "n_group": 8, "topk_group": 3, "norm_topk_prob": False, "routed_scaling_factor": 16.0, "scoring_func": "softmax", "q_lora_rank": 1536,
+    "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128, "vocab_size": 102400, "max_position_embeddings": 163840,
+    "rms_norm_eps": 1e-6, "rope_theta": 10000, "tie_word_embeddings": False, "torch_dtype": "bfloat16",
+    "rope_scaling": {"type": "yarn", "factor": 40, "original_max_position_embeddings": 4096, "beta_fast": 32, "beta_slow": 1, "mscale": 0.707,
+                     "mscale_all_dim": 0.707},
+}  # fmt: skip
+DEEPSEEK_V3 = {
+    **DEEPSEEK_V2, "architectures": ["DeepseekV3ForCausalLM"], "model_type": "deepseek_v3", "hidden_size": 7168, "num_hidden_layers": 61,
+    "intermediate_size": 18432, "moe_intermediate_size": 2048, "n_routed_experts": 256, "n_shared_experts": 1, "num_experts_per_tok": 8,
+    "first_k_dense_replace": 3, "topk_method": "noaux_tc", "topk_group": 4, "norm_topk_prob": True, "routed_scaling_factor": 2.5,
+    "scoring_func": "sigmoid", "vocab_size": 129280,
+}  # fmt: skip
 LLAMA_2_70B = {**LLAMA_2_7B, "hidden_size": 8192, "num_attention_heads": 64, "num_key_value_heads": 8, "num_hidden_layers": 80, "intermediate_size": 28672}
 
 
@@ -84,13 +100,41 @@ def test_tokens_a_second_are_the_bandwidth_over_what_a_token_reads(write):
         assert speed["tokens_per_s_at_max_model_len"] == pytest.approx(speed["read_bytes_per_s"] / (speed["step_bytes"] + longest), rel=1e-3)
 
 
-@pytest.mark.parametrize(("config", "tokens", "expected"), [
-    (LLAMA_2_7B, 4096, 2 * 2**30),
-    ({**LLAMA_2_70B, "num_key_value_heads": 64}, 4096, 10 * 2**30),
-    (LLAMA_2_70B, 4096, 5 * 2**28),
-])  # fmt: skip
-def test_the_cache_of_llama_2_is_counted_to_the_byte(write, config, tokens, expected):
-    assert kv_bytes(inspected(write(config)), "bf16", tokens) == expected
+# 4,096 tokens in bf16, by the kind of attention: docs/kv-cache.md has these numbers.
+CACHES = [
+    ("Llama 2 7B, MHA", LLAMA_2_7B, 2 * 2**30),
+    ("Llama 2 70B, if it were MHA", {**LLAMA_2_70B, "num_key_value_heads": 64}, 10 * 2**30),
+    ("Llama 2 70B, GQA", LLAMA_2_70B, 5 * 2**28),
+    ("Llama 2 70B, if it were MQA", {**LLAMA_2_70B, "num_key_value_heads": 1}, 5 * 2**25),
+    ("DeepSeek-V2, MLA", DEEPSEEK_V2, 283_115_520),
+    ("DeepSeek-V3, MLA", DEEPSEEK_V3, 4096 * 61 * 576 * 2),
+]
+
+
+@pytest.mark.parametrize(("name", "config", "expected"), CACHES)
+def test_caches_of_every_kind_of_attention_are_counted_to_the_byte(write, name, config, expected):
+    seen = inspected(write(config), "--max-model-len", "4096")
+    assert kv_bytes(seen, "bf16", 4096) == expected
+    page = (ROOT / "docs" / "kv-cache.md").read_text()
+    assert re.search(rf"^\| {re.escape(name)} \| .* \| {expected:,} \|", page, re.M), expected
+
+
+def test_a_latent_cache_of_deepseek_v3_holds_seventy_times_the_tokens_of_its_heads(write):
+    def tokens(config):
+        text = quire("serve", write(config), "--plan", "--kv-cache-memory", "64GiB", "--max-num-seqs", "1024").stdout
+        return int(re.search(r"KV cache: \d+ blocks of 16 tokens, (\d+) tokens", text).group(1))
+
+    # As many numbers as K [192] and V [128] of 128 heads have, as a Llama of so many heads of 160.
+    heads = {**LLAMA_2_7B, "num_hidden_layers": 61, "num_attention_heads": 128, "num_key_value_heads": 128, "head_dim": 160,
+             "max_position_embeddings": 163840}
+    assert tokens(DEEPSEEK_V3) >= 70 * tokens(heads)
+
+
+def test_a_latent_is_one_row_in_the_table_of_the_cache(write):
+    done = quire("inspect", write(DEEPSEEK_V3))
+    assert "KV cache: 61 layers x 512 + 64 of a latent x bytes" in done.stdout
+    assert {row["dtype"] for row in inspected(write(DEEPSEEK_V3))["kv"]} == {"f32", "bf16", "fp8", "int8"}
+    assert inspected(write(DEEPSEEK_V3))["parameters"] == 671_026_419_200
 
 
 def test_a_plan_of_a_config_says_what_serving_would_take(write):
