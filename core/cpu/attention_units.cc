@@ -87,6 +87,10 @@ void AttentionUnits::cut(const AttentionSpec& spec, std::uint32_t block_tokens, 
   const std::uint32_t even = num_queries * num_kv_heads_ / (kUnitsOfWorker * num_workers);
   const std::uint32_t tiles = std::max((even + tile_rows - 1) / tile_rows, 1u);
   unit_rows_ = num_workers == 1 ? kUnitRows : std::min(tiles * tile_rows, kUnitRows);
+  // Few queries of one kv head: a part for each worker.
+  if (num_kv_heads_ == 1 && num_queries <= num_workers * tile_rows) {
+    unit_rows_ = std::max((num_queries + num_workers - 1) / num_workers, 1u);
+  }
   num_of_head_ = 0;
   for (Run& run : runs_) {
     run.first_unit = num_of_head_;

@@ -48,7 +48,8 @@ class AttentionUnits {
 
   // Called once per step: finds sequences that begin with the same blocks. The arrays of `batch` outlive the step.
   void begin(const backend::Batch& batch);
-  // Called for every layer. Units are whole tiles of rows, several per worker if there are enough rows.
+  // Called for every layer. Units are whole tiles of rows, several per worker if there are enough rows; those of one kv
+  // head with less than a tile for each worker are one for each worker.
   void cut(const backend::AttentionSpec& spec, std::uint32_t block_tokens, std::uint32_t tile_rows,
            std::uint32_t num_workers);
 

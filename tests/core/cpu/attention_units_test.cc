@@ -176,17 +176,33 @@ TEST(AttentionUnits, HoldEveryRowAndHeadOnce) {
   }
 }
 
+using Sizes = std::vector<std::uint32_t>;
+
+Sizes sizes_of_units(std::uint32_t num_rows, const StepShape& shape) {
+  Tables tables(shape.block_tokens);
+  tables.add(0, num_rows);
+  Sizes out;
+  for (const AttentionUnit& unit : units_of(tables.batch(), shape)) out.push_back(unit.num_rows);
+  return out;
+}
+
 TEST(AttentionUnits, AreManyEnoughForTheWorkersAndNoSmallerThanATile) {
-  Tables tables(16);
-  tables.add(0, 64);
-  const auto sizes = [&](std::uint32_t workers) {
-    std::vector<std::uint32_t> out;
-    for (const AttentionUnit& unit : units_of(tables.batch(), {16, 3, 1, 0, workers})) out.push_back(unit.num_rows);
-    return out;
+  const auto sizes = [](std::uint32_t workers) { return sizes_of_units(64, {16, 6, 2, 0, workers}); };
+  EXPECT_EQ(sizes(1), (Sizes{48, 48, 48, 48, 48, 48, 48, 48}));
+  EXPECT_EQ(sizes(4), (Sizes(16, 24)));
+  EXPECT_EQ(sizes(64), (Sizes(32, 12)));
+}
+
+TEST(AttentionUnits, OfOneKvHeadAndFewQueriesAreOneForEachWorker) {
+  const auto sizes = [](std::uint32_t num_heads, std::uint32_t workers) {
+    return sizes_of_units(1, {16, num_heads, 1, 0, workers});
   };
-  EXPECT_EQ(sizes(1), (std::vector<std::uint32_t>{48, 48, 48, 48}));
-  EXPECT_EQ(sizes(2), (std::vector<std::uint32_t>(8, 24)));
-  EXPECT_EQ(sizes(64), (std::vector<std::uint32_t>(16, 12)));
+  EXPECT_EQ(sizes(16, 2), (Sizes{8, 8}));
+  EXPECT_EQ(sizes(23, 2), (Sizes{12, 11}));
+  EXPECT_EQ(sizes(24, 2), (Sizes{12, 12}));
+  EXPECT_EQ(sizes(25, 2), (Sizes{12, 12, 1}));  // more than a tile for each
+  EXPECT_EQ(sizes(128, 64), Sizes(64, 2));
+  EXPECT_EQ(sizes(3, 8), (Sizes{1, 1, 1}));
 }
 
 }  // namespace
