@@ -25,8 +25,9 @@ std::vector<TensorPart> AttentionTensors::second_query() const {
   return latent_query(spec_.names.q_high, attention().latent->query_rank);
 }
 
-// A transposed part of the matrix that takes latents to K and V of all heads.
+// A transposed part of the matrix that takes latents to K and V of all heads, unless the tensor has it so.
 TensorPart AttentionTensors::key(std::uint32_t head) const {
+  if (!spec_.names.k_high.empty()) return of_head(spec_.names.k_high, head, attention().latent->rank);
   TensorPart part = high(head);
   part.transposed = true;
   part.first_input = std::exchange(part.first_row, 0);
@@ -35,10 +36,19 @@ TensorPart AttentionTensors::key(std::uint32_t head) const {
 }
 
 TensorPart AttentionTensors::value(std::uint32_t head) const {
+  if (!spec_.names.v_high.empty()) return of_head(spec_.names.v_high, head, attention().latent->value_dim);
   TensorPart part = high(head);
   part.first_row += attention().latent->nope_dim;
   part.rows = attention().latent->value_dim;
   return part;
+}
+
+TensorPart AttentionTensors::of_head(const std::string& name, std::uint32_t head, std::uint64_t rows) const {
+  const LatentSpec& latent = *attention().latent;
+  TensorPart one =
+      part(name, {attention().num_heads, rows, name == spec_.names.k_high ? latent.nope_dim : latent.rank});
+  one.matrix = head;
+  return one;
 }
 
 // From the head's first row on.

@@ -25,6 +25,7 @@ class AttentionTensors {
   const AttentionLayer& attention() const { return spec_.layers[layer_].attention; }
   TensorPart part(const std::string& name, std::vector<std::uint64_t> shape) const;
   TensorPart high(std::uint32_t head) const;
+  TensorPart of_head(const std::string& name, std::uint32_t head, std::uint64_t rows) const;
   void turn_pairs(TensorPart& rows) const;
   std::vector<TensorPart> latent_query(const std::string& name, std::uint64_t inputs) const;
   std::vector<TensorPart> latent() const;

@@ -229,6 +229,8 @@ struct TensorNames {
   std::string kv_low = "self_attn.kv_a_proj_with_mqa";
   std::string kv_low_norm = "self_attn.kv_a_layernorm";
   std::string kv_high = "self_attn.kv_b_proj";
+  std::string k_high{};  // not empty: kv_high is two tensors of all heads, K's [H, C, N] and V's [H, V, C]
+  std::string v_high{};
   std::string attention_norm = "post_attention_layernorm";
   std::string mlp_norm = "post_attention_layernorm";
   std::string gate = "mlp.gate_proj";

@@ -1,5 +1,6 @@
 """GGUF files that llama.cpp's converter makes of tiny random checkpoints: quire's logits and tokens are those of transformers."""
 
+import dataclasses
 import pathlib
 import subprocess
 import sys
@@ -105,6 +106,10 @@ MIXTURES = {
                         spelling={"moe_topk": [3] * 4, "moe_intermediate_size": [40] * 4, "num_shared_expert": [1] * 4}),
     "hy_v3": CONFIGURATIONS["hy_v3"],
     "gemma4-with-experts": CONFIGURATIONS["gemma4-with-experts"],
+    "deepseek_v2": CONFIGURATIONS["deepseek_v2"],
+    "deepseek_v2-lite": CONFIGURATIONS["deepseek_v2-lite-yarn-bf16"],
+    "deepseek_v3": dataclasses.replace(CONFIGURATIONS["deepseek_v3"], spelling={"scoring_func": "sigmoid"}),
+    "glm4_moe_lite": dataclasses.replace(CONFIGURATIONS["glm4_moe_lite"], spelling={"scoring_func": "sigmoid", "first_k_dense_replace": 1}),
 }
 CASES.update(MIXTURES)
 # Names that the converter knows instead of transformers' class.

@@ -56,7 +56,8 @@ TEST(CommandLine, ReadsTheModeOfABenchAndItsFlags) {
 
 TEST(BenchCommandLine, RefusesNumbersAndShapesThatAreNone) {
   EXPECT_THAT(problems_of({"--runs", "0"}), ElementsAre(HasSubstr("--runs '0'")));
-  EXPECT_THAT(problems_of({"--random-shape", "7b"}), ElementsAre(HasSubstr("expected 135m, 0.6b, 1b, 1.2b-a0.4b or 1b-mla")));
+  EXPECT_THAT(problems_of({"--random-shape", "7b"}),
+              ElementsAre(HasSubstr("expected 135m, 0.6b, 1b, 1.2b-a0.4b or 1b-mla")));
 }
 
 TEST(BenchCommandLine, TheWordBehindAFlagsValueIsTheModel) {

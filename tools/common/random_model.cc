@@ -54,7 +54,7 @@ constexpr Shape kShapes[] = {
 })"},
     {"1b-mla", R"({
   "architectures": ["DeepseekV2ForCausalLM"], "model_type": "deepseek_v2", "torch_dtype": "bfloat16",
-  "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 16, "first_k_dense_replace": 16,
+  "hidden_size": 2048, "intermediate_size": 4096, "num_hidden_layers": 26, "first_k_dense_replace": 26,
   "num_attention_heads": 16, "num_key_value_heads": 16, "q_lora_rank": null, "kv_lora_rank": 512,
   "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128, "vocab_size": 49152,
   "n_routed_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 64,

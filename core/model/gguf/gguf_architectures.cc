@@ -292,11 +292,6 @@ void describe_internlm2(const GgufSource& source, json::object& config) {
 // The norm before the MLP has the name that it has in transformers.
 void rename_mlp_norm(const GgufSource&, TensorNames& names) { names.mlp_norm = "post_attention_norm"; }
 
-void rename_gpt_oss(const GgufSource& source, TensorNames& names) {
-  rename_mlp_norm(source, names);
-  names.sinks = "attn_sinks.weight";
-}
-
 void rename_gemma4(const GgufSource&, TensorNames& names) {
   names.per_layer_embedding = "per_layer_token_embd";
   names.per_layer_projection = "per_layer_model_proj";
@@ -422,6 +417,11 @@ constexpr GgufArchitecture kArchitectures[] = {
      .model_type = "hunyuan_v1_moe",
      .describe = describe_qwen3,
      .describe_experts = describe_hunyuan_moe},
+    {.name = "deepseek2",
+     .model_type = "deepseek_v2",
+     .has_latent = true,
+     .rename = rename_deepseek,
+     .describe_experts = describe_deepseek},
     {.name = "hy_v3", .model_type = "hy_v3", .describe = describe_qwen3, .describe_experts = describe_hy_v3},
 };
 

@@ -20,6 +20,7 @@ struct GgufArchitecture {
   bool layer_norms = false;
   bool layers_differ = false;     // in numbers that most architectures have one of
   bool reads_rope_freqs = false;  // describe() reads that tensor
+  bool has_latent = false;        // key_length and value_length are those of its rows in the cache
   // Adds to a config with the sizes and RoPE what only this architecture has. May be null.
   void (*describe)(const GgufSource& source, boost::json::object& config) = nullptr;
   // Tensors that this architecture calls otherwise than most. May be null.

@@ -160,7 +160,7 @@ std::string gguf_config_json(const GgufSet& set) {
   }
   config["intermediate_size"] = number_of_all_layers(source, architecture, "feed_forward_length");
   config["max_position_embeddings"] = source.require_uint("context_length");
-  if (const auto length = source.uint("attention.key_length")) {
+  if (const auto length = source.uint("attention.key_length"); length && !architecture.has_latent) {
     if (source.uint("attention.value_length").value_or(*length) != *length) {
       source.file().refuse_key(source.key("attention.value_length"), "differs from attention.key_length");
     }

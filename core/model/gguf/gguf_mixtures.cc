@@ -195,9 +195,59 @@ void describe_hy_v3(const GgufSource& source, json::object& config) {
   config["mlp_layer_types"] = types;
 }
 
+// V2 by softmax, V3 (and Kimi K2, GLM-4.7-Flash) by sigmoid with a bias for choosing. mscale is not in the file: it is
+// mscale_all_dim in all of these models.
+void describe_deepseek(const GgufSource& source, json::object& config) {
+  const bool is_v3 = source.uint("expert_gating_func").value_or(0) == kSigmoid ||
+                     find_in_any_layer(source, "exp_probs_b.bias") != nullptr;
+  config["model_type"] = is_v3 ? "deepseek_v3" : "deepseek_v2";
+  config["kv_lora_rank"] = source.require_uint("attention.kv_lora_rank");
+  config["q_lora_rank"] = nullptr;
+  if (const auto rank = source.uint("attention.q_lora_rank")) config["q_lora_rank"] = *rank;
+  const std::uint64_t rope = source.require_uint("rope.dimension_count");
+  const std::uint64_t key = source.require_uint("attention.key_length_mla");
+  if (key <= rope) source.file().refuse_key(source.key("attention.key_length_mla"), "is no more than what turns of it");
+  config["qk_rope_head_dim"] = rope;
+  config["qk_nope_head_dim"] = key - rope;
+  config["v_head_dim"] = source.require_uint("attention.value_length_mla");
+  if (const auto multiplier = source.number("rope.scaling.yarn_log_multiplier")) {
+    if (json::value* scaling = config.if_contains("rope_scaling")) {
+      scaling->as_object()["mscale"] = scaling->as_object()["mscale_all_dim"] = 10.0 * *multiplier;
+    }
+  }
+  config["norm_topk_prob"] = false;
+  if (is_v3) {
+    source.require_uint("expert_group_count");
+    return describe_grouped_experts(source, {.count = "n_routed_experts"}, config);
+  }
+  describe_experts(source, {.count = "n_routed_experts"}, {kSoftmax}, config);
+  config["n_shared_experts"] = num_shared(source);
+  config["first_k_dense_replace"] = leading_dense_layers(source);
+  copy_number(source, "expert_weights_scale", config, "routed_scaling_factor");
+  if (source.uint("expert_group_count").value_or(1) == 1) return;
+  config["topk_method"] = "group_limited_greedy";
+  config["n_group"] = source.require_uint("expert_group_count");
+  config["topk_group"] = source.require_uint("expert_group_used_count");
+}
+
 void describe_gemma4_experts(const GgufSource& source, json::object& config) {
   describe_experts(source, {.used = "top_k_experts"}, {kSoftmax}, config);
   config["enable_moe_block"] = true;
+}
+
+void rename_gpt_oss(const GgufSource&, TensorNames& names) {
+  names.mlp_norm = "post_attention_norm";
+  names.sinks = "attn_sinks.weight";
+}
+
+void rename_deepseek(const GgufSource&, TensorNames& names) {
+  names.q_low = "attn_q_a";
+  names.q_low_norm = "attn_q_a_norm";
+  names.q_high = "attn_q_b";
+  names.kv_low = "attn_kv_a_mqa";
+  names.kv_low_norm = "attn_kv_a_norm";
+  names.k_high = "attn_k_b";
+  names.v_high = "attn_v_b";
 }
 
 ExpertNames gguf_expert_names(const GgufSource& source) {

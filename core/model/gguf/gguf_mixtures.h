@@ -25,7 +25,12 @@ void describe_minimax_m2(const GgufSource& source, boost::json::object& config);
 void describe_gpt_oss(const GgufSource& source, boost::json::object& config);
 void describe_hunyuan_moe(const GgufSource& source, boost::json::object& config);
 void describe_hy_v3(const GgufSource& source, boost::json::object& config);
+void describe_deepseek(const GgufSource& source, boost::json::object& config);  // and its latents
 void describe_gemma4_experts(const GgufSource& source, boost::json::object& config);
+
+// Tensors that these architectures call otherwise than most.
+void rename_gpt_oss(const GgufSource& source, TensorNames& names);
+void rename_deepseek(const GgufSource& source, TensorNames& names);
 
 // Names of the tensors of experts that most architectures have.
 ExpertNames gguf_expert_names(const GgufSource& source);

@@ -1,4 +1,3 @@
-#include "app/model/known_families.h"
 #include "app/model/known_models.h"
 
 #include <gtest/gtest.h>
@@ -7,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "app/model/known_families.h"
 #include "core/model/arch/architecture.h"
 #include "tests/support/source_tree.h"
 

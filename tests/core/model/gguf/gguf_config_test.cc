@@ -33,9 +33,9 @@ constexpr std::array<const char*, 32> kNames = {
     "ernie4_5", "nemotron", "starcoder", "starcoder2", "stablelm", "command-r", "hunyuan-dense", "cohere2",
     "chatglm",  "glm4",     "gpt2",      "gptneox",    "bloom",    "mpt",       "falcon",        "internlm2"};
 
-constexpr std::array<const char*, 12> kMixtures = {"qwen2moe",     "qwen3moe", "qwen3vlmoe", "olmoe",
-                                                   "granitemoe",   "phimoe",   "glm4moe",    "dots1",
-                                                   "ernie4_5-moe", "gpt-oss",  "hy_v3",      "hunyuan-moe"};
+constexpr std::array<const char*, 13> kMixtures = {
+    "qwen2moe", "qwen3moe",     "qwen3vlmoe", "olmoe", "granitemoe",  "phimoe",   "glm4moe",
+    "dots1",    "ernie4_5-moe", "gpt-oss",    "hy_v3", "hunyuan-moe", "deepseek2"};
 
 // A key's type and value, as the file has them.
 std::string stored(std::uint32_t type, auto value) {
@@ -67,6 +67,13 @@ Keys sound_keys(const std::string& name) {
     add("expert_used_count", whole(2));
     add("expert_feed_forward_length", whole(32));
   }
+  if (name == "deepseek2") {
+    add("attention.kv_lora_rank", whole(32));
+    add("attention.key_length", whole(48));  // of a row in the cache
+    add("attention.value_length", whole(32));
+    add("attention.key_length_mla", whole(24));
+    add("attention.value_length_mla", whole(12));
+  }
   return keys;
 }
 
@@ -80,6 +87,10 @@ const std::vector<std::string> kRare = {"attention.key_length",
                                         "activation_sparsity_scale",
                                         "rope.freq_base_swa",
                                         "attention.value_length",
+                                        "attention.key_length_mla",
+                                        "attention.value_length_mla",
+                                        "attention.kv_lora_rank",
+                                        "attention.q_lora_rank",
                                         "attention.sliding_window",
                                         "attention.sliding_window_pattern",
                                         "attention.clamp_kqv",
@@ -318,6 +329,34 @@ TEST(GgufConfig, ArchitecturesWithExpertsAreRead) {
     EXPECT_EQ(mixture->rule.top_k, 2u) << name;
     EXPECT_EQ(mixture->expert.width, 32u) << name;
     EXPECT_EQ(spec.names.experts.router, "ffn_gate_inp") << name;
+  }
+}
+
+TEST(GgufConfig, LatentsOfDeepseek2HaveTheSizesOfTheirOwnKeys) {
+  const test::TemporaryFolder folder;
+  Keys keys = sound_keys("deepseek2");
+  const ModelSpec spec = read(folder, file_of(keys, {}));
+  const LatentSpec& latent = *spec.layers.front().attention.latent;
+  EXPECT_EQ(latent.rank, 32u);
+  EXPECT_EQ(latent.nope_dim, 8u);
+  EXPECT_EQ(latent.rope_dim, 16u);
+  EXPECT_EQ(latent.value_dim, 12u);
+  EXPECT_EQ(latent.query_rank, 0u);
+  EXPECT_EQ(spec.model_type, "deepseek_v2");
+  keys["deepseek2.expert_gating_func"] = whole(2);
+  EXPECT_THAT(refusal(keys), HasSubstr("key 'deepseek2.expert_group_count' is missing"));
+  keys["deepseek2.expert_group_count"] = keys["deepseek2.expert_group_used_count"] = whole(1);
+  EXPECT_EQ(read(folder, file_of(keys, {})).model_type, "deepseek_v3");
+  for (const std::uint32_t length : {15u, 16u}) {
+    keys["deepseek2.attention.key_length_mla"] = whole(length);
+    EXPECT_THAT(refusal(keys), HasSubstr("key 'deepseek2.attention.key_length_mla' is no more than what turns of it"));
+  }
+  keys["deepseek2.attention.key_length_mla"] = whole(18);
+  EXPECT_EQ(refusal(keys), "");
+  for (const char* key : {"kv_lora_rank", "key_length_mla", "value_length_mla"}) {
+    Keys without = sound_keys("deepseek2");
+    without.erase(std::string("deepseek2.attention.") + key);
+    EXPECT_THAT(refusal(without), HasSubstr(std::string(key) + "' is missing"));
   }
 }
 
