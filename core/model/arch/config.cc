@@ -1,6 +1,7 @@
 #include "core/model/arch/config.h"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -13,6 +14,25 @@ namespace quire::model {
 namespace {
 
 constexpr std::size_t kMostLetters = 64;  // of a type whose nearest is sought
+
+// Types that are known and not served, and what of them is missing.
+struct Unserved {
+  std::string_view model_type;
+  std::string_view missing;
+};
+constexpr std::string_view kIndexer = "attention to positions that an indexer chooses";
+constexpr std::string_view kRecurrent = "layers with a recurrent state";
+constexpr Unserved kUnserved[] = {{"deepseek_v32", kIndexer},
+                                  {"glm_moe_dsa", kIndexer},
+                                  {"longcat_flash", "layers of two attentions, and experts that return their input"},
+                                  {"llama4", "attention within chunks of positions"},
+                                  {"llama4_text", "attention within chunks of positions"},
+                                  {"mimo_v2_flash", "keys that are wider than values"},
+                                  {"qwen3_next", kRecurrent},
+                                  {"qwen3_5", kRecurrent},
+                                  {"qwen3_5_moe", kRecurrent},
+                                  {"mamba", kRecurrent},
+                                  {"mamba2", kRecurrent}};
 
 const Architecture* find_architecture(std::string_view model_type) {
   const auto all = architectures();
@@ -56,6 +76,10 @@ const Architecture& require_architecture(const JsonFields& fields) {
   const std::string type = fields.optional_string("model_type").value_or("");
   const Architecture* architecture = find_architecture(type);
   if (architecture == nullptr) {
+    if (const auto* unserved = std::ranges::find(kUnserved, type, &Unserved::model_type);
+        unserved != std::end(kUnserved)) {
+      fields.mismatch("model_type", "quire has no " + std::string(unserved->missing) + ", which this model needs");
+    }
     const std::string nearest = type.empty() || type.size() > kMostLetters ? "" : std::string(nearest_type(type));
     fields.mismatch("model_type", "expected one of " + known_types() +
                                       (nearest.empty() ? "" : "; the nearest of them is " + nearest));
