@@ -11,6 +11,7 @@ gguf = pytest.importorskip("gguf", reason="GGUF files are written by the package
 pytest.importorskip("torch", reason="the weights are read by torch")
 
 import gguf_models  # noqa: E402
+from child_process import started  # noqa: E402
 from gguf_models import KINDS, STORIES  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -60,7 +61,7 @@ def test_a_quantised_file_tells_a_story(tmp_path):
                                          (("--quantize", "int8"), ", Q8_0 quantised to int8, ")])
 def test_the_start_says_which_blocks_there_are_and_the_form_of_their_input(tmp_path, flags, says):
     path = gguf_models.write(tmp_path / "x.gguf", KINDS.Q8_0)
-    with subprocess.Popen([QUIRE, "serve", path, "--port", "0", *flags], env=ENVIRONMENT, stdout=subprocess.PIPE, text=True) as served:
+    with started([QUIRE, "serve", path, "--port", "0", *flags], env=ENVIRONMENT, stdout=subprocess.PIPE, text=True) as served:
         line = next(line for line in served.stdout if " packed" in line and line.startswith("x: "))
         served.terminate()
     assert says in line and "less with --quantize" not in line
@@ -70,7 +71,7 @@ def test_the_form_is_part_of_the_fingerprint_and_refused_by_name(tmp_path):
     path = gguf_models.write(tmp_path / "x.gguf", KINDS.Q8_0)
     modes = set()
     for flags in ((), ("--activations", "int8"), ("--activations", "f32"), ("--quantize", "int8")):
-        with subprocess.Popen([QUIRE, "serve", path, "--port", "0", *flags], env=ENVIRONMENT, stdout=subprocess.PIPE, text=True) as served:
+        with started([QUIRE, "serve", path, "--port", "0", *flags], env=ENVIRONMENT, stdout=subprocess.PIPE, text=True) as served:
             modes.add(next(line for line in served.stdout if "checkpoint=" in line))
             served.terminate()
     assert len(modes) == 3, modes

@@ -60,14 +60,14 @@ class Checkpoint:
         return directory
 
 
-def inspect(directory):
+def inspect(directory, command="inspect"):
     with processor_time() as used:
-        done = subprocess.run([str(program("quire")), "inspect", str(directory)], capture_output=True, text=True, timeout=120)
+        done = subprocess.run([str(program("quire")), command, str(directory)], capture_output=True, text=True, timeout=120)
     return done, used()
 
 
-def expect_refusal(directory, *parts):
-    done, seconds = inspect(directory)
+def expect_refusal(directory, *parts, command="inspect"):
+    done, seconds = inspect(directory, command)
     assert done.returncode == 2, f"exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
     for part in parts:
         assert part in done.stderr, f"no {part!r} in:\n{done.stderr}"
@@ -169,7 +169,9 @@ def test_missing_files(tmp_path):
     expect_refusal(empty, "config.json", "missing")
     directory = Checkpoint().write(tmp_path / "model")
     (directory / "model.safetensors").unlink()
-    expect_refusal(directory, "model.safetensors", "missing")
+    expect_refusal(directory, "model.safetensors", "missing", command="serve")
+    done, _ = inspect(directory)
+    assert done.returncode == 0 and "there are no weights here" in done.stdout, done.stderr
 
 
 def test_missing_shard_and_missing_tensor_in_a_shard(tmp_path):
