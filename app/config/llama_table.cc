@@ -12,12 +12,12 @@ using enum Treatment;
 constexpr std::string_view kBind = "bind the process with taskset or numactl; --threads auto uses the bound CPUs";
 constexpr std::string_view kDrafts = "a run of drafts ends where it seldom pays; docs/speculation.md has keys for more";
 constexpr std::string_view kEffort = "send reasoning_effort or chat_template_kwargs with each request";
+constexpr std::string_view kExperts = "experts are where --device is, and run on CPUs only";
 constexpr std::string_view kFiles = "files are mapped, and weights packed into memory of the process";
 constexpr std::string_view kMethods = "docs/speculation.md lists the methods and keys of --speculative-config";
 constexpr std::string_view kName = "name the model: ORG/NAME or ORG/NAME:QUANT";
 constexpr std::string_view kNoLora = "adapters are not served: merge the adapter into the checkpoint";
 constexpr std::string_view kNoSlots = "there are no slots: all sequences share one cache of blocks";
-constexpr std::string_view kNoSuchModel = "no model served here has such layers";
 constexpr std::string_view kNoTuning = "there is nothing to tune here";
 constexpr std::string_view kOneModel = "a server has one model";
 constexpr std::string_view kPerRequest =
@@ -63,7 +63,7 @@ constexpr ForeignFlag kFlags[] = {
     {"cors-origins", "", kOne, kMapped, "allowed-origins", "origins, not localhost; off unless origins are named"},
     {"cpu-mask", "-C", kOne, kNoted, "", kBind},
     {"cpu-mask-batch", "-Cb", kOne, kNoted, "", kBind},
-    {"cpu-moe", "-cmoe", kNone, kNoted, "", kNoSuchModel},
+    {"cpu-moe", "-cmoe", kNone, kNoted, "", kExperts},
     {"cpu-range", "-Cr", kOne, kNoted, "", kBind},
     {"cpu-range-batch", "-Crb", kOne, kNoted, "", kBind},
     {"cpu-strict", "", kOne, kNoted, "", kBind},
@@ -158,7 +158,7 @@ constexpr ForeignFlag kFlags[] = {
     {"models-preset", "", kOne, kRefused, "", kOneModel},
     {"mtmd-batch-max-tokens", "", kOne, kNoted, "", kTextOnly},
     {"n-cpu-ffn", "-ncffn", kOne, kNoted, "0", kWhole},
-    {"n-cpu-moe", "-ncmoe", kOne, kNoted, "", kNoSuchModel},
+    {"n-cpu-moe", "-ncmoe", kOne, kNoted, "", kExperts},
     {"n-gpu-layers", "-ngl|--gpu-layers", kOne, kMapped, "device", "0 is --device cpu; otherwise all layers are on --device, which is the first GPU if there is one", "0=cpu|*="},
     {"no-host", "", kNone, kNoted, "", kNoTuning},
     {"no-mmproj", "", kNone, kNoted, "", kTextOnly},
@@ -210,14 +210,14 @@ constexpr ForeignFlag kFlags[] = {
     {"spec-draft-backend-sampling", "", kNone, kNoted, "", kDrafts},
     {"spec-draft-cpu-mask", "-Cd|--cpu-mask-draft", kOne, kNoted, "", kBind},
     {"spec-draft-cpu-mask-batch", "-Cbd|--cpu-mask-batch-draft", kOne, kNoted, "", kBind},
-    {"spec-draft-cpu-moe", "-cmoed|--cpu-moe-draft", kNone, kNoted, "", kNoSuchModel},
+    {"spec-draft-cpu-moe", "-cmoed|--cpu-moe-draft", kNone, kNoted, "", kExperts},
     {"spec-draft-cpu-range", "-Crd|--cpu-range-draft", kOne, kNoted, "", kBind},
     {"spec-draft-cpu-strict", "--cpu-strict-draft", kOne, kNoted, "", kBind},
     {"spec-draft-cpu-strict-batch", "--cpu-strict-batch-draft", kOne, kNoted, "", kBind},
     {"spec-draft-device", "-devd|--device-draft", kOne, kNoted, "", kWhole},
     {"spec-draft-hf", "-hfd|-hfrd|--hf-repo-draft", kOne, kMapped, "speculative-config.model", "a key of that JSON; without a method it is a draft model"},
     {"spec-draft-model", "-md|--model-draft", kOne, kMapped, "speculative-config.model", "a key of that JSON; without a method it is a draft model"},
-    {"spec-draft-n-cpu-moe", "-ncmoed|--n-cpu-moe-draft|--spec-draft-ncmoe", kOne, kNoted, "", kNoSuchModel},
+    {"spec-draft-n-cpu-moe", "-ncmoed|--n-cpu-moe-draft|--spec-draft-ncmoe", kOne, kNoted, "", kExperts},
     {"spec-draft-n-max", "", kOne, kMapped, "speculative-config.num_speculative_tokens", "a key of that JSON; 1..64"},
     {"spec-draft-n-min", "", kOne, kNoted, "", kDrafts},
     {"spec-draft-ngl", "-ngld|--gpu-layers-draft|--n-gpu-layers-draft", kOne, kNoted, "", kWhole},

@@ -29,7 +29,7 @@ struct QkvClip {
 // The clip of a layer. Norms that come before it move from `attention` to the clip.
 QkvClip take_clip(const AttentionLayer& spec, backend::AttentionSpec& attention);
 
-// Of the first `rows` rows of qkv [T, (H + 2G)·D].
+// Clips the first `rows` rows of qkv [T, (H + 2G)·D].
 void clip_qkv(backend::StepOps& ops, const QkvClip& clip, const backend::AttentionSpec& attention, std::uint32_t rows,
               backend::Buffer& qkv);
 

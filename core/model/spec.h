@@ -102,7 +102,7 @@ struct AttentionLayer {
   std::optional<LatentSpec> latent{};
   bool operator==(const AttentionLayer&) const = default;
 
-  // Of the dimensions of a head, those that a RoPE table is made for.
+  // Dimensions of a head that a RoPE table is made for.
   std::uint32_t rope_head_dim() const { return latent ? latent->rope_dim : head_dim; }
   std::uint32_t out_width() const { return num_heads * (latent ? latent->value_dim : head_dim); }
   std::uint32_t q_width() const { return num_heads * head_dim; }

@@ -1,4 +1,4 @@
-// What the tests of mixtures share: a router's logits as a route, and the equations of route() taken literally in f32.
+// Oracles and rigs of the tests of mixtures: a router's logits as a route, and the equations of route() taken literally in f32.
 #pragma once
 
 #include <algorithm>
