@@ -112,6 +112,7 @@ const LinearLayers::FormatKernels* LinearLayers::kernels_of(Format format) {
       {times_int8(BlockType::kMXFP4), &LinearLayers::start_blocks<&BlockTable::mxfp4>},
       {times_int8(BlockType::kNVFP4), &LinearLayers::start_blocks<&BlockTable::nvfp4>},
   };
+  if (format.is_blocks() && backend::layout_of(format.blocks).scales == backend::BlockScales::kF32) return nullptr;
   static constexpr FormatKernels kBlocksTimesF32{Format::kF32, nullptr};
   if (format.is_blocks() && !by_tensor_cores(format)) return &kBlocksTimesF32;
   const auto* found = std::ranges::find(kFormats, format, &FormatKernels::format);

@@ -55,10 +55,8 @@ void put_bf16(const PlacesInTile& places, std::span<const float> row, std::byte*
   }
 }
 
-void put_bytes(const PlacesInTile& places, Format format, std::span<const float> row, float scale, std::byte* numbers) {
-  std::vector<std::byte> codes(row.size());
-  output_codes(format, row, scale, codes.data());
-  for (std::uint32_t input = 0; input < row.size(); ++input) {
+void put_bytes(const PlacesInTile& places, std::span<const std::byte> codes, std::byte* numbers) {
+  for (std::uint32_t input = 0; input < codes.size(); ++input) {
     places.step(numbers, input)[places.in_step(input)] = codes[input];
   }
 }
@@ -131,6 +129,7 @@ Packed pack(std::span<const HostMatrix> matrices, std::span<const std::span<cons
     CHECK_EQ(matrices[i].k, k);
     CHECK(matrices[i].format == dtype);
     CHECK(matrices[i].factor == 1.0f || has_own_factor(shape.format));
+    CHECK(!has_stored_scales(dtype) || keeps_codes(dtype, shape.format));
     shape.n += matrices[i].n;
     shape.has_bias = shape.has_bias || (!biases.empty() && !biases[i].empty());
   }
@@ -142,7 +141,7 @@ Packed pack(std::span<const HostMatrix> matrices, std::span<const std::span<cons
     std::size_t i = 0;
     std::uint32_t n = output;  // within its matrix
     while (n >= matrices[i].n) n -= matrices[i++].n;
-    const auto* source = static_cast<const std::byte*>(matrices[i].data) + n * stored_bytes(dtype, k);
+    const auto* source = static_cast<const std::byte*>(matrices[i].data) + n * row_bytes(dtype, k);
     const PlacesInTile places(shape, output);
     if (shape.format.is_blocks()) {
       put_blocks(shape, output, source, numbers);
@@ -152,10 +151,13 @@ Packed pack(std::span<const HostMatrix> matrices, std::span<const std::span<cons
     } else if (!in_tiles(shape.format)) {
       put_columns(shape, output, source, numbers);
     } else {
-      widen(source, dtype, row);
+      if (!keeps_codes(dtype, shape.format)) widen(source, dtype, row);
       if (has_output_scales(shape.format)) {
         const float scale = output_scale(shape.format, source, dtype, k);
-        put_bytes(places, shape.format, row, scale, numbers);
+        std::vector<std::byte> codes(k);
+        if (keeps_codes(dtype, shape.format)) std::memcpy(codes.data(), source, k);
+        if (!keeps_codes(dtype, shape.format)) output_codes(shape.format, row, scale, codes.data());
+        put_bytes(places, codes, numbers);
         std::memcpy(numbers + parts.scales + output * sizeof(float), &scale, sizeof(float));
       } else if (in_nibbles(shape.format)) {
         put_nibbles(places, shape.format, output, row, numbers);

@@ -34,8 +34,8 @@ constexpr const char* name_of(KvType type) {
 
 // A borrowed row-major matrix [N, K] in host memory, in the checkpoint's own bits (little endian; may be unaligned).
 struct HostMatrix {
-  const void* data = nullptr;
-  Format format = Format::kF32;  // a plain one, or blocks
+  const void* data = nullptr;    // rows of row_bytes()
+  Format format = Format::kF32;  // a plain one, blocks, or codes with stored scales
   std::uint32_t n = 0;
   std::uint32_t k = 0;
   float factor = 1.0f;  // of all numbers; other than 1 only where they are packed in a format with has_own_factor()

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "core/backend/weights/quantize.h"
@@ -9,6 +11,7 @@
 #include "core/base/float_bits.h"
 #include "core/base/start_error.h"
 #include "core/cpu/blocks/block_panels.h"
+#include "core/cpu/blocks/float_panels.h"
 #include "core/cpu/cpu_ops.h"
 #include "core/cpu/team/parallel_for.h"
 #include "core/cpu/tensors.h"
@@ -89,10 +92,13 @@ using ByteAt = std::size_t (*)(std::size_t i, std::uint32_t lane);
 
 template <Format kFormat, ByteAt kAt>
 void pack_bytes(const LanePart& part) {
-  const Widened from(part);
   std::byte codes[kPartInputs];
-  backend::output_codes(kFormat, from.w, part.scale, codes);
-  for (std::size_t i = 0; i < from.w.size(); ++i) part.panel[kAt(part.first + i, part.lane)] = codes[i];
+  if (backend::keeps_codes(part.stored, kFormat)) {
+    std::memcpy(codes, part.source, part.count);
+  } else {
+    backend::output_codes(kFormat, Widened(part).w, part.scale, codes);
+  }
+  for (std::size_t i = 0; i < part.count; ++i) part.panel[kAt(part.first + i, part.lane)] = codes[i];
 }
 
 template <ByteAt kAt>
@@ -146,31 +152,39 @@ void unpack_int4(const std::byte* panel, std::uint32_t lane, float, std::span<fl
 // ---- blocks, as a checkpoint has them
 
 template <backend::BlockType kType>
+constexpr bool kInFloats = backend::layout_of(kType).is_in_floats();
+
+template <backend::BlockType kType>
 std::size_t bytes_of_block_panel(std::uint32_t k) {
-  return block_panel_bytes(kType, k);
+  return kInFloats<kType> ? float_panel_bytes(kType, k) : block_panel_bytes(kType, k);
 }
 template <backend::BlockType kType>
 void pack_blocks(const LanePart& part) {
   CHECK(part.stored == Format::of_blocks(kType));
-  pack_block_lane(kType, part.source, part.first, static_cast<std::uint32_t>(part.count), part.lane, part.panel);
+  const auto pack = kInFloats<kType> ? pack_float_lane : pack_block_lane;
+  pack(kType, part.source, part.first, static_cast<std::uint32_t>(part.count), part.lane, part.panel);
 }
 template <backend::BlockType kType>
 void unpack_blocks(const std::byte* panel, std::uint32_t lane, float scale, std::span<float> out) {
-  unpack_block_lane(kType, panel, lane, out);
+  const auto unpack = kInFloats<kType> ? unpack_float_lane : unpack_block_lane;
+  unpack(kType, panel, lane, out);
   if (has_output_scales(Format::of_blocks(kType))) {
     for (float& number : out) number *= scale;
   }
 }
 
-template <backend::BlockType... kTypes>
-std::vector<FormatKernels> formats_of_blocks() {
+template <std::size_t... kTypes>
+std::vector<FormatKernels> formats_of_blocks(std::index_sequence<kTypes...>) {
   std::vector<FormatKernels> formats;
-  for (const bool in_integers : {false, true}) {
+  const auto add = [&]<backend::BlockType kType>(std::integral_constant<backend::BlockType, kType>, bool in_integers) {
+    if (in_integers && kInFloats<kType>) return;
     const auto activation = in_integers ? Format::Activation::kInt8 : Format::Activation::kF32;
-    (formats.push_back({Format::of_blocks(kTypes, activation), block_gemm(kTypes, in_integers),
-                        bytes_of_block_panel<kTypes>, pack_blocks<kTypes>, unpack_blocks<kTypes>,
-                        &block_panel(kTypes)}),
-     ...);
+    const Gemm gemm = kInFloats<kType> ? float_gemm(kType) : block_gemm(kType, in_integers);
+    formats.push_back({Format::of_blocks(kType, activation), gemm, bytes_of_block_panel<kType>, pack_blocks<kType>,
+                       unpack_blocks<kType>, &block_panel(kType)});
+  };
+  for (const bool in_integers : {false, true}) {
+    (add(std::integral_constant<backend::BlockType, static_cast<backend::BlockType>(kTypes)>{}, in_integers), ...);
   }
   return formats;
 }
@@ -208,10 +222,9 @@ struct Rows {
 
 std::span<const FormatKernels> format_kernels() {
   static const std::vector<FormatKernels> kAll = [] {
-    using enum backend::BlockType;
     std::vector<FormatKernels> all(std::begin(kPlainAndQuantized), std::end(kPlainAndQuantized));
-    const std::vector<FormatKernels> blocks = formats_of_blocks<kQ4_0, kQ4_1, kQ5_0, kQ5_1, kQ8_0, kQ2_K, kQ3_K, kQ4_K,
-                                                                kQ5_K, kQ6_K, kIQ4_NL, kIQ4_XS, kMXFP4, kNVFP4>();
+    const std::vector<FormatKernels> blocks =
+        formats_of_blocks(std::make_index_sequence<std::size(backend::kBlockLayouts)>());
     all.insert(all.end(), blocks.begin(), blocks.end());
     return all;
   }();
@@ -250,13 +263,14 @@ std::unique_ptr<PackedWeight> pack_weight(std::span<const HostMatrix> matrices,
   }
 
   const Format format = quantize.value_or(stored);
+  CHECK(!backend::has_stored_scales(stored) || backend::keeps_codes(stored, format));
   auto weight = std::make_unique<PackedWeight>(backend::WeightShape{n, k, format, has_bias});
   std::uint32_t next = 0;
   for (std::size_t i = 0; has_bias && i < matrices.size(); next += matrices[i].n, ++i) {
     std::copy(biases[i].begin(), biases[i].end(), weight->bias() + next);
   }
 
-  const Rows rows{matrices, backend::stored_bytes(stored, k)};
+  const Rows rows{matrices, backend::row_bytes(stored, k)};
   const auto pack = weight->kernels().pack;
   set_float_mode();  // the mode of the team's threads
   team.for_chunks(weight->num_panels(), [&](std::uint32_t panel, std::uint32_t) {

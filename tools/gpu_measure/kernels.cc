@@ -95,7 +95,7 @@ void add_linear(std::uint32_t n, std::uint32_t k, std::uint32_t rows, Format for
 // Block-quantised weights, times int8 and f32. Times int8, inputs of several slices are added in another order than the
 // CPU's.
 void add_blocks(std::uint32_t n, std::uint32_t k, std::uint32_t rows, std::uint32_t seed, std::vector<Case>& out) {
-  for (const backend::BlockLayout& layout : backend::block_layouts()) {
+  for (const backend::BlockLayout& layout : backend::block_layouts_of_files()) {
     for (const auto activation : {Format::Activation::kInt8, Format::Activation::kF32}) {
       const Format format = Format::of_blocks(layout.type, activation);
       if (!cpu::takes(format)) continue;

@@ -105,6 +105,12 @@ void read_integer_scales(const BlockLayout& layout, const Block& block, CodedBlo
 
 // The scales of a smaller block, of the groups from `group` on.
 void read_group_scales(const BlockLayout& layout, const Block& block, std::uint32_t group, CodedBlocks& out) {
+  if (layout.scales == kF32) {
+    const std::uint32_t index = group * layout.group / layout.elements;
+    out.wide_scales[index] = std::bit_cast<float>(block.word(0) | std::uint32_t{block.word(2)} << 16);
+    if (layout.has_zeros) out.zeros[index] = static_cast<std::int8_t>(block.byte(4));
+    return;
+  }
   if (layout.type == BlockType::kNVFP4) {
     for (std::uint32_t j = 0; j < 4; ++j) out.scales[group + j] = half_of_ue4m3(block.byte(j));
     return;
@@ -113,9 +119,18 @@ void read_group_scales(const BlockLayout& layout, const Block& block, std::uint3
   if (layout.has_minima) out.minima[group] = block.word(2);
 }
 
-std::uint32_t code(BlockType type, const Block& block, std::uint32_t i) {
+// Code i of those that lie one behind the other, from the lowest bit on.
+std::uint32_t code_in_order(const BlockLayout& layout, const Block& block, std::uint32_t i) {
+  const std::uint32_t begin = layout.has_zeros ? 5 : 4;
+  const std::uint32_t bit = i * layout.bits;
+  std::uint32_t bits = block.byte(begin + bit / 8) >> (bit % 8);
+  if (bit % 8 + layout.bits > 8) bits |= block.byte(begin + bit / 8 + 1) << (8 - bit % 8);
+  return bits & ((1u << layout.bits) - 1);
+}
+
+std::uint32_t code(const BlockLayout& layout, const Block& block, std::uint32_t i) {
   using enum BlockType;
-  switch (type) {
+  switch (layout.type) {
     case kQ4_0:
     case kIQ4_NL:
       return block.nibble(2, i);
@@ -146,9 +161,9 @@ std::uint32_t code(BlockType type, const Block& block, std::uint32_t i) {
       return block.nibble(1, i);
     case kNVFP4:
       return block.byte(4 + 8 * (i / 16) + i % 8) >> (i % 16 / 8 * 4) & 15;
+    default:
+      return code_in_order(layout, block, i);
   }
-  CHECK(false);
-  return 0;
 }
 
 }  // namespace
@@ -158,7 +173,18 @@ std::optional<BlockType> block_type_named(std::string_view name) {
   return found == std::end(kBlockLayouts) ? std::nullopt : std::optional(found->type);
 }
 
+std::optional<BlockType> with_group(BlockType like, std::uint32_t group) {
+  const BlockLayout& wanted = layout_of(like);
+  const auto fits = [&](const BlockLayout& one) {
+    return one.scales == kF32 && one.elements == group && one.bits == wanted.bits &&
+           one.has_zeros == wanted.has_zeros && one.floats.data() == wanted.floats.data();
+  };
+  const auto* found = std::ranges::find_if(kBlockLayouts, fits);
+  return found == std::end(kBlockLayouts) ? std::nullopt : std::optional(found->type);
+}
+
 float CodedBlocks::scale(const BlockLayout& layout, std::uint32_t group) const {
+  if (layout.scales == kF32) return wide_scales[group * layout.group / layout.elements];
   if (layout.scales == kIntegers) return f32_of_f16(scales[0]) * static_cast<float>(scale_factors[group]);
   return layout.scales == kBF16 ? f32_of_bf16(scales[group]) : f32_of_f16(scales[group]);
 }
@@ -175,7 +201,7 @@ CodedBlocks read_blocks(const BlockLayout& layout, const std::byte* source, std:
   for (std::uint32_t first = 0; first < count; first += layout.elements, source += layout.bytes) {
     const Block block(source);
     for (std::uint32_t i = 0; i < layout.elements; ++i) {
-      out.codes[first + i] = static_cast<std::uint8_t>(code(layout.type, block, i));
+      out.codes[first + i] = static_cast<std::uint8_t>(code(layout, block, i));
     }
     if (layout.scales == kIntegers) {
       read_integer_scales(layout, block, out);
@@ -189,7 +215,10 @@ CodedBlocks read_blocks(const BlockLayout& layout, const std::byte* source, std:
 void numbers_of(const BlockLayout& layout, const CodedBlocks& coded, std::span<float> out) {
   for (std::uint32_t i = 0; i < out.size(); ++i) {
     const std::uint32_t group = i / layout.group;
-    const float product = coded.scale(layout, group) * static_cast<float>(layout.value(coded.codes[i]));
+    const float value = layout.is_in_floats()
+                            ? layout.floats[coded.codes[i]]
+                            : static_cast<float>(layout.value(coded.codes[i]) - coded.zero(layout, group));
+    const float product = coded.scale(layout, group) * value;
     out[i] = layout.has_minima ? product + coded.minimum(layout, group) : product;
   }
 }

@@ -41,6 +41,10 @@ std::size_t stored_bytes(Format format, std::size_t count) {
   return count / layout.elements * layout.bytes;
 }
 
+std::size_t row_bytes(Format stored, std::size_t k) {
+  return stored_bytes(stored, k) + (has_stored_scales(stored) ? sizeof(float) : 0);
+}
+
 std::string name_of(Format format) {
   if (const auto* named = std::ranges::find(kNamedFormats, format); named != kNamedFormats.end()) {
     return kNames[static_cast<std::size_t>(named - kNamedFormats.begin())];

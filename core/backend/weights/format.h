@@ -100,8 +100,13 @@ constexpr bool has_output_scales(Format format) {
 constexpr bool has_own_factor(Format format) { return format.is_blocks() && has_output_scales(format); }
 // Bytes of an element of 8 bits or more.
 constexpr std::size_t bytes_of(Format format) { return format.bits / 8; }
-// Bytes of `count` inputs of an output as a checkpoint stores them: a plain format, or whole blocks.
+// True for codes that a checkpoint stores with a scale for each output, kInt8 and kFp8: in a row of a HostMatrix the
+// scale, an f32, follows the codes.
+constexpr bool has_stored_scales(Format stored) { return has_output_scales(stored) && !stored.is_blocks(); }
+// Bytes of `count` inputs of an output as a checkpoint stores them: a plain format, whole blocks, or codes alone.
 std::size_t stored_bytes(Format format, std::size_t count);
+// Bytes of a whole row of a HostMatrix.
+std::size_t row_bytes(Format stored, std::size_t k);
 
 // "bf16", "w8a8", "Q4_K, times int8"; of a format without a short name its fields: "int4 in groups of 64 with f32
 // scales".

@@ -29,6 +29,12 @@ void widen_each(const std::byte* source, std::span<float> out, Widened widened) 
   }
 }
 
+float stored_scale(const std::byte* row, Format stored, std::size_t k) {
+  float scale = 0.0f;
+  std::memcpy(&scale, row + stored_bytes(stored, k), sizeof(scale));
+  return scale;
+}
+
 template <typename Code, typename CodeOf>
 void codes(std::span<const float> w, float scale, Code* out, CodeOf code_of) {
   if (scale == 0.0f || scale != scale) {
@@ -51,12 +57,24 @@ void widen(const std::byte* source, Format stored, std::span<float> out) {
     widen_blocks(stored.blocks, source, out);
   } else if (stored == Format::kBF16) {
     widen_each<std::uint16_t>(source, out, f32_of_bf16);
+  } else if (stored == Format::kFp8) {
+    widen_each<std::uint8_t>(source, out, f32_of_fp8);
+  } else if (stored == Format::kInt8) {
+    widen_each<std::int8_t>(source, out, [](std::int8_t code) { return static_cast<float>(code); });
   } else {
     widen_each<std::uint16_t>(source, out, f32_of_f16);
   }
 }
 
+void widen_row(const std::byte* row, Format stored, std::span<float> out) {
+  widen(row, stored, out);
+  if (!has_stored_scales(stored)) return;
+  const float scale = stored_scale(row, stored, out.size());
+  for (float& number : out) number *= scale;
+}
+
 float output_scale(Format format, const std::byte* row, Format stored, std::size_t k) {
+  if (has_stored_scales(stored)) return stored_scale(row, stored, k);
   std::uint32_t largest = 0;
   float part[kPart];
   for (std::size_t first = 0; first < k; first += kPart) {

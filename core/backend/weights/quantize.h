@@ -16,11 +16,20 @@
 
 namespace quire::backend {
 
-// Elements of a checkpoint as f32: exactly, or as widen_blocks() does, whole blocks; `source` may be unaligned.
+// Elements of a checkpoint as f32: exactly, or as widen_blocks() does, whole blocks; `source` may be unaligned. Of a
+// format with has_stored_scales() the codes alone: widen_row().
 void widen(const std::byte* source, Format stored, std::span<float> out);
+// A whole row: out.size() elements. Of a format with has_stored_scales(): code * scale.
+void widen_row(const std::byte* row, Format stored, std::span<float> out);
 
-// Scale of a whole row of k elements, for a format with has_output_scales(): max |w| divided by the largest code, 127
-// or, for fp8, 448. NaN if an element is not finite.
+// True if rows that are stored so keep their codes and scales when they are packed in `format`.
+constexpr bool keeps_codes(Format stored, Format format) {
+  return has_stored_scales(stored) && has_output_scales(format) && stored.element == format.element &&
+         stored.bits == format.bits;
+}
+
+// Scale of a whole row of k elements, for a format with has_output_scales(): the stored one, or max |w| divided by the
+// largest code, 127 or, for fp8, 448. NaN if an element is not finite.
 float output_scale(Format format, const std::byte* row, Format stored, std::size_t k);
 // Codes w / scale, rounded to nearest, ties to even, one byte each. All 0 if the scale is 0 or NaN (with NaN, the scale
 // makes every product NaN).

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <vector>
 
@@ -47,8 +48,11 @@ struct CodePlace {
 // The places of a chunk's scales, relative to its begin.
 class ScalePlaces {
  public:
-  ScalePlaces(const BlockLayout& layout, std::uint32_t groups)
-      : in_integers_(layout.scales == BlockScales::kIntegers), kinds_(layout.has_minima ? 2 : 1), groups_(groups) {}
+  ScalePlaces(const BlockLayout& layout, std::uint32_t inputs)
+      : layout_(layout),
+        in_integers_(layout.scales == BlockScales::kIntegers),
+        kinds_(layout.has_minima ? 2 : 1),
+        groups_(inputs / layout.scale_group()) {}
 
   std::size_t half(std::uint32_t kind, std::uint32_t group) const {  // kind 0: s; 1: m
     return in_integers_ ? kind * kHalves : (kind * groups_ + group) * kHalves;
@@ -56,13 +60,20 @@ class ScalePlaces {
   std::size_t integer(std::uint32_t kind, std::uint32_t group) const {
     return kinds_ * kHalves + (kind * groups_ + group) * kLanes;
   }
+  static std::size_t word(std::uint32_t group) { return group * kLanes * sizeof(float); }  // of kF32
+  std::size_t zero(std::uint32_t group) const { return word(groups_) + group * kLanes; }
+  std::uint32_t groups() const { return groups_; }
   std::size_t bytes() const {
-    const std::size_t used = in_integers_ ? integer(kinds_, 0) : half(kinds_, 0);
+    const bool in_words = layout_.scales == BlockScales::kF32;
+    const std::size_t used = in_words       ? (layout_.has_zeros ? zero(groups_) : word(groups_))
+                             : in_integers_ ? integer(kinds_, 0)
+                                            : half(kinds_, 0);
     return (used + kLine - 1) / kLine * kLine;
   }
 
  private:
   static constexpr std::size_t kHalves = kLanes * sizeof(std::uint16_t);
+  const BlockLayout& layout_;
   bool in_integers_;
   std::uint32_t kinds_;
   std::uint32_t groups_;
@@ -70,26 +81,31 @@ class ScalePlaces {
 
 std::size_t chunk_bytes(const BlockLayout& layout, std::uint32_t inputs) {
   if (inputs == 0) return 0;
-  return ScalePlaces(layout, inputs / layout.group).bytes() + std::size_t{inputs} / kRun * layout.bits * kLine;
+  return ScalePlaces(layout, inputs).bytes() + std::size_t{inputs} / kRun * layout.bits * kLine;
 }
 
-// Calls half(number, at) and integer(number, at) for each of the lane's scales, of `inputs` inputs, and code(code,
-// shift of the bits in the code, mask, at, shift of the bits in the byte) for each plane of each code. at: relative to
-// the chunk's begin.
-template <typename Half, typename Integer, typename Code>
+// Calls scale(number, at) for each of the lane's scales, minima and zeros, of `inputs` inputs, and code(code, shift of
+// the bits in the code, mask, at, shift of the bits in the byte) for each plane of each code. at: relative to the
+// chunk's begin.
+template <typename Scale, typename Code>
 void visit_lane(const BlockLayout& layout, CodedBlocks& coded, std::uint32_t inputs, std::uint32_t lane,
-                const Half& half, const Integer& integer, const Code& code) {
-  const std::uint32_t groups = inputs / layout.group;
-  const ScalePlaces places(layout, groups);
+                const Scale& scale, const Code& code) {
+  const ScalePlaces places(layout, inputs);
+  const std::uint32_t groups = places.groups();
   const bool in_integers = layout.scales == BlockScales::kIntegers;
-  for (std::uint32_t kind = 0; kind < (layout.has_minima ? 2 : 1); ++kind) {
+  const bool in_words = layout.scales == BlockScales::kF32;
+  for (std::uint32_t group = 0; in_words && group < groups; ++group) {
+    scale(coded.wide_scales[group], places.word(group) + lane * sizeof(float));
+    if (layout.has_zeros) scale(coded.zeros[group], places.zero(group) + lane);
+  }
+  for (std::uint32_t kind = 0; !in_words && kind < (layout.has_minima ? 2 : 1); ++kind) {
     auto& halves = kind == 0 ? coded.scales : coded.minima;
     auto& integers = kind == 0 ? coded.scale_factors : coded.minimum_factors;
     for (std::uint32_t group = 0; group < (in_integers ? 1 : groups); ++group) {
-      half(halves[group], places.half(kind, group) + lane * sizeof(std::uint16_t));
+      scale(halves[group], places.half(kind, group) + lane * sizeof(std::uint16_t));
     }
     for (std::uint32_t group = 0; in_integers && group < groups; ++group) {
-      integer(integers[group], places.integer(kind, group) + lane);
+      scale(integers[group], places.integer(kind, group) + lane);
     }
   }
   for (const Plane& plane : planes_of(layout.bits)) {
@@ -105,9 +121,13 @@ BlockPanel made_panel(const BlockLayout& layout) {
   BlockPanel panel;
   panel.scales = static_cast<PanelScales>(layout.scales);
   panel.has_minima = layout.has_minima;
+  panel.has_zeros = layout.has_zeros;
+  panel.groups_shift = static_cast<std::uint8_t>(std::countr_zero(layout.scale_group() / layout.group));
+  panel.inputs = static_cast<std::uint16_t>(layout.scale_group());
+  panel.floats = layout.is_in_floats() ? layout.floats.data() : nullptr;
   panel.is_wide = layout.bits == 8 || !layout.values.empty();
   panel.zero = layout.values.empty() ? layout.zero : 128;
-  CHECK(!panel.is_wide || panel.zero == 128);
+  CHECK(!panel.is_wide || panel.zero == 128 || layout.is_in_floats());
   for (std::size_t code = 0; code < layout.values.size(); ++code) {
     panel.values[code] = static_cast<std::uint8_t>(layout.values[code] + panel.zero);
   }
@@ -119,6 +139,7 @@ BlockPanel made_panel(const BlockLayout& layout) {
 static_assert(static_cast<int>(PanelScales::kF16) == static_cast<int>(BlockScales::kF16));
 static_assert(static_cast<int>(PanelScales::kBF16) == static_cast<int>(BlockScales::kBF16));
 static_assert(static_cast<int>(PanelScales::kIntegers) == static_cast<int>(BlockScales::kIntegers));
+static_assert(static_cast<int>(PanelScales::kF32) == static_cast<int>(BlockScales::kF32));
 
 const BlockPanel& block_panel(BlockType type) {
   static const std::vector<BlockPanel> kPanels = [] {
@@ -150,8 +171,7 @@ void pack_block_lane(BlockType type, const std::byte* source, std::size_t first,
   std::byte* chunk = panel + first / kChunk * chunk_bytes(layout, kChunk);
   visit_lane(
       layout, coded, count, lane,
-      [&](std::uint16_t half, std::size_t at) { std::memcpy(chunk + at, &half, sizeof(half)); },
-      [&](std::int8_t integer, std::size_t at) { std::memcpy(chunk + at, &integer, sizeof(integer)); },
+      [&](const auto& scale, std::size_t at) { std::memcpy(chunk + at, &scale, sizeof(scale)); },
       [&](std::uint32_t code, std::uint32_t shift, std::uint32_t mask, std::size_t at, std::uint32_t to) {
         chunk[at] |= static_cast<std::byte>((code >> shift & mask) << to);
       });
@@ -165,8 +185,7 @@ void unpack_block_lane(BlockType type, const std::byte* panel, std::uint32_t lan
     CodedBlocks coded;
     visit_lane(
         layout, coded, count, lane,
-        [&](std::uint16_t& half, std::size_t at) { std::memcpy(&half, chunk + at, sizeof(half)); },
-        [&](std::int8_t& integer, std::size_t at) { std::memcpy(&integer, chunk + at, sizeof(integer)); },
+        [&](auto& scale, std::size_t at) { std::memcpy(&scale, chunk + at, sizeof(scale)); },
         [&](std::uint8_t& code, std::uint32_t shift, std::uint32_t mask, std::size_t at, std::uint32_t from) {
           code = static_cast<std::uint8_t>(code | (std::to_integer<std::uint32_t>(chunk[at]) >> from & mask) << shift);
         });

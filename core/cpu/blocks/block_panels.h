@@ -1,4 +1,5 @@
-// Panels of block-quantised weights: the codes of a checkpoint's blocks in the order of 16 lanes, with their scales.
+// Panels of block-quantised weights whose codes are integers: in the order of 16 lanes, with their scales. Codes that
+// stand for f32: float_panels.h.
 // Nothing is rounded; a panel takes a few bits more for each group than the blocks.
 // Shape   for each 256 inputs, or what is left at K's end, a chunk: scales, then codes.
 //           scales  one lane of 16 after another, rounded up to 64 bytes. Of kF16 and kBF16: s of each group, then m of

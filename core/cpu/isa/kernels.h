@@ -54,11 +54,12 @@ struct CodedGroup {
   std::int32_t start4[kCodedGroup / kInt4Group];
 };
 // Scale of 32 inputs of a row that is quantised for blocks; then, for the first 16 of them, the others and all 32: what
-// sums of products begin with, as in CodedGroup, and the sum of the codes times the scale.
+// sums of products begin with, as in CodedGroup, and the sum of the codes times the scale; and the negated sum of all.
 struct alignas(32) CodedRun {
   float scale;
   std::int32_t starts[3];
   float scaled_sums[3];
+  float minus_sum;  // of all 32 codes
 };
 // Rows as quantize_row() leaves them, padded to whole groups with codes of 0; or as quantize_runs() does; or as
 // round_row() does, with codes alone. The bytes that round_row() writes are private to it and gemm of one table.
@@ -72,14 +73,19 @@ struct CodedRows {
 };
 
 // Storage of the scales of a panel of blocks: BlockScales.
-enum class PanelScales : std::uint8_t { kF16, kBF16, kIntegers };
-// Numbers of its codes: v = code - zero; for kernels with a table, values[code] - zero.
+enum class PanelScales : std::uint8_t { kF16, kBF16, kIntegers, kF32 };
+// Numbers of its codes: v = code - zero, less the group's if there are zeros; for kernels with a table, values[code] -
+// zero, or floats[code].
 struct BlockPanel {
   PanelScales scales = PanelScales::kF16;
   bool has_minima = false;
-  bool is_wide = false;  // codes, or values, have 8 bits, and zero is 128
+  bool has_zeros = false;
+  bool is_wide = false;           // codes, or values, have 8 bits, and zero is 128
+  std::uint8_t groups_shift = 0;  // of kF32: a scale is that of 2^groups_shift groups
+  std::uint16_t inputs = 0;       // of kF32, that share a scale
   std::int32_t zero = 0;
   std::uint8_t values[16] = {};
+  const float* floats = nullptr;
 };
 
 // out[r, n] = fma over k ascending of x[r, k] * w[n, k], from +0; then * scales[n] if scales are given; then + bias[n]
@@ -141,6 +147,8 @@ enum Gemm : std::uint8_t {
   kGemmW4A8,
   kGemmW16A16,
   kGemmFp8,
+  kGemmFloats8,  // blocks whose codes stand for f32: e4m3fn, or of 4 bits with a table
+  kGemmFloats4,
   kGemmBlocks2,
   kGemmBlocks3,
   kGemmBlocks4,

@@ -105,6 +105,19 @@ struct Vec {
     };
     return {widen(codes), widen(codes + 8)};
   }
+  // 16 bytes: as the table of 16 has the four bits from `shift` on.
+  static Vec of_table(const void* p, std::uint32_t shift, const float* table) {
+    const auto* codes = static_cast<const unsigned char*>(p);
+    const __m256 low = _mm256_loadu_ps(table);
+    const __m256 high = _mm256_loadu_ps(table + 8);
+    const auto look_up = [=](const unsigned char* eight) {
+      const __m256i words = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(eight)));
+      const __m256i code = _mm256_srli_epi32(words, static_cast<int>(shift));
+      const __m256 is_high = _mm256_castsi256_ps(_mm256_slli_epi32(code, 28));  // by its sign
+      return _mm256_blendv_ps(_mm256_permutevar8x32_ps(low, code), _mm256_permutevar8x32_ps(high, code), is_high);
+    };
+    return {look_up(codes), look_up(codes + 8)};
+  }
   // The bf16 in the low or high half of one word, in every lane.
   static Vec every_bf16_low(const void* p) {
     const __m256 v = _mm256_castsi256_ps(_mm256_slli_epi32(broadcast_word(p), 16));

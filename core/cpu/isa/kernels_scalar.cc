@@ -74,6 +74,10 @@ struct Vec {
   static Vec nibbles(const void* p, std::uint32_t shift) {
     return each([=](std::uint32_t i) { return static_cast<float>(word<std::uint8_t>(p, i) >> shift & 15); });
   }
+  // 16 bytes: as the table of 16 has the four bits from `shift` on.
+  static Vec of_table(const void* p, std::uint32_t shift, const float* table) {
+    return each([=](std::uint32_t i) { return table[word<std::uint8_t>(p, i) >> shift & 15]; });
+  }
   // The bf16 in the low or high half of one word, in every lane.
   static Vec every_bf16_low(const void* p) { return broadcast(f32_of_bf16(word<std::uint16_t>(p, 0))); }
   static Vec every_bf16_high(const void* p) { return broadcast(f32_of_bf16(word<std::uint16_t>(p, 1))); }

@@ -33,9 +33,9 @@ namespace {
 using backend::Format;
 using backend::KvType;
 
-// Kernels has a name, two numbers and 63 kernels. A kernel that is added wants a case here.
-static_assert(sizeof(Kernels) == 65 * sizeof(void*));
-static_assert(std::size(Kernels{}.gemm) == std::size(backend::kNamedFormats) + 16);  // and those of blocks
+// Kernels has a name, two numbers and 65 kernels. A kernel that is added wants a case here.
+static_assert(sizeof(Kernels) == 67 * sizeof(void*));
+static_assert(std::size(Kernels{}.gemm) == std::size(backend::kNamedFormats) + 18);  // and those of blocks
 static_assert(std::size(Kernels{}.score) == std::size(backend::kAllKvTypes));
 static_assert(std::size(Kernels{}.weigh) == std::size(backend::kAllKvTypes));
 

@@ -33,7 +33,7 @@ std::vector<float> plain(const std::vector<float>& x, const Matrix& w, const Blo
 
 TEST(GpuLinearOfBlocks, EqualsThePlainLoopWhateverTheShape) {
   Random random(51);
-  for (const BlockLayout& layout : backend::block_layouts()) {
+  for (const BlockLayout& layout : backend::block_layouts_of_files()) {
     const auto gpu = simulated();
     for (const std::uint32_t blocks : sampled({1u, 3u, 8u, 9u, 17u})) {
       const std::uint32_t k = layout.elements * (layout.elements == 256 ? (blocks + 2) / 4 + 1 : blocks);
@@ -52,7 +52,7 @@ TEST(GpuLinearOfBlocks, TimesF32HasTheBitsOfTheCpu) {
   Random random(52);
   const auto cpu = make_ops("auto", 1);
   const auto gpu = simulated();
-  for (const BlockLayout& layout : backend::block_layouts()) {
+  for (const BlockLayout& layout : backend::block_layouts_of_files()) {
     const Matrix w = random_blocks(random, layout, 37, 512);
     const std::vector<float> x = random.floats(std::size_t{9} * w.k);
     EXPECT_TRUE(same_bits(run_linear(*gpu, x, *pack_blocks(*gpu, w, layout, Activation::kF32), 9),
@@ -64,7 +64,7 @@ TEST(GpuLinearOfBlocks, TimesF32HasTheBitsOfTheCpu) {
 TEST(GpuLinearOfBlocks, LooksUpTheNumbersOfRows) {
   Random random(53);
   const auto gpu = simulated();
-  for (const BlockLayout& layout : backend::block_layouts()) {
+  for (const BlockLayout& layout : backend::block_layouts_of_files()) {
     const Matrix w = random_blocks(random, layout, 37, 256);
     for (const Activation activation : {Activation::kF32, kInt8}) {
       const std::vector<float> out = run_embed(*gpu, *pack_blocks(*gpu, w, layout, activation));
@@ -75,7 +75,7 @@ TEST(GpuLinearOfBlocks, LooksUpTheNumbersOfRows) {
 
 TEST(GpuLinearOfBlocks, HasTheSameBitsInEveryKernelWithABiasAndEveryFinish) {
   Random random(54);
-  for (const BlockLayout& layout : backend::block_layouts()) {
+  for (const BlockLayout& layout : backend::block_layouts_of_files()) {
     const Matrix w = random_blocks(random, layout, 96, 768);
     for (const LinearWay& way : kLinearWays) {
       const std::uint32_t rows = way.row_tiles == 0 ? 35 : way.row_tiles * kTileRows - 3;
@@ -99,7 +99,7 @@ TEST(GpuLinearOfBlocks, HasTheSameBitsInEveryKernelWithABiasAndEveryFinish) {
 
 TEST(GpuLinearOfBlocks, SumsOfTheLargestCodesAreExact) {
   Random random(55);
-  for (const BlockLayout& layout : backend::block_layouts()) {
+  for (const BlockLayout& layout : backend::block_layouts_of_files()) {
     const auto gpu = simulated();
     for (const std::uint8_t byte : {0x00, 0xff, 0x7f, 0x80}) {
       Matrix w = random_blocks(random, layout, 17, 256);
@@ -114,7 +114,7 @@ TEST(GpuLinearOfBlocks, SumsOfTheLargestCodesAreExact) {
 
 TEST(GpuLinearOfBlocks, KeepsAFaultInItsRow) {
   Random random(56);
-  for (const BlockLayout& layout : backend::block_layouts()) {
+  for (const BlockLayout& layout : backend::block_layouts_of_files()) {
     const auto gpu = simulated();
     const Matrix w = random_blocks(random, layout, 20, 512);
     const auto weight = pack_blocks(*gpu, w, layout, kInt8);
@@ -174,7 +174,7 @@ TEST(GpuLinearOfBlocks, TakesTinyRowsAsZeros) {
 
 // A weight takes no more bytes on the device than the blocks, but for a few bits of each group (docs/quantization.md).
 TEST(GpuLinearOfBlocks, TakesHardlyMoreBytesThanTheFile) {
-  for (const BlockLayout& layout : backend::block_layouts()) {
+  for (const BlockLayout& layout : backend::block_layouts_of_files()) {
     const double stored = 1.0 * layout.bytes / layout.elements;
     const double on_device = 1.0 * weight_bytes(2048, 2048, Format::of_blocks(layout.type, kInt8)) / (2048 * 2048);
     EXPECT_GE(on_device, stored - 0.14) << layout.name;  // MXFP4: a scale of 2 bytes for one; NVFP4 likewise
@@ -183,7 +183,7 @@ TEST(GpuLinearOfBlocks, TakesHardlyMoreBytesThanTheFile) {
 }
 
 TEST(GpuLinearOfBlocks, PutsEachBitOfACodeAndEachScaleInAPlaceOfItsOwn) {
-  for (const BlockLayout& layout : backend::block_layouts()) {
+  for (const BlockLayout& layout : backend::block_layouts_of_files()) {
     const BlockShape shape = block_shape(layout.type);
     std::set<std::uint32_t> bits;
     for (std::uint32_t output = 0; output < kTileOutputs; ++output) {

@@ -64,6 +64,8 @@ void with_entries(const LinearTable& kernels, backend::Format format, const Star
       return start(kernels.blocks.mxfp4);
     case BlockType::kNVFP4:
       return start(kernels.blocks.nvfp4);
+    default:  // the device takes no other blocks
+      return;
   }
 }
 

@@ -11,7 +11,7 @@
 int main(int argc, char** argv) {
   using namespace quire::backend;
   if (argc < 2) {
-    for (const BlockLayout& one : block_layouts())
+    for (const BlockLayout& one : block_layouts_of_files())
       std::cout << one.name << " " << one.elements << " " << one.bytes << "\n";
     return 0;
   }

@@ -1,6 +1,7 @@
 // Panels of blocks: what is packed is read back, bit for bit, in no more memory than the header says.
 #include "core/cpu/blocks/block_panels.h"
 
+#include "core/cpu/blocks/float_panels.h"
 #include "core/cpu/pack.h"
 #include "core/cpu/tensors.h"
 #include "tests/core/cpu/blocks/plain_blocks.h"
@@ -11,10 +12,8 @@ namespace {
 TEST(BlockPanels, GiveBackTheNumbersOfTheBlocks) {
   Random random(51);
   for (const BlockLayout& layout : backend::block_layouts()) {
-    for (const std::uint32_t k : {layout.elements, 512u,
-                                  768u + (layout.elements == 256  ? 0u
-                                          : layout.elements == 64 ? 64u
-                                                                  : 96u)}) {
+    const std::uint32_t tail = layout.elements == 256 ? 0 : layout.elements == 32 ? 96 : layout.elements;
+    for (const std::uint32_t k : {layout.elements, 512u, 768u + tail}) {
       Matrix w = random_blocks(random, layout, 19, k);
       for (std::size_t i = 0; i < w.bits.size(); i += 7) w.bits[i] = static_cast<std::uint8_t>(random.below(256));
       backend::widen_blocks(layout.type, reinterpret_cast<const std::byte*>(w.bits.data()), w.values);
@@ -31,7 +30,9 @@ TEST(BlockPanels, GiveBackTheNumbersOfTheBlocks) {
 
 TEST(BlockPanels, TakeTheBitsOfTheirCodesAndScales) {
   const auto bits_per_number = [](BlockType type) {
-    return static_cast<double>(block_panel_bytes(type, 2048)) * 8 / (2048 * kLanes);
+    const bool in_floats = backend::layout_of(type).is_in_floats();
+    const auto bytes_of = in_floats ? float_panel_bytes : block_panel_bytes;
+    return static_cast<double>(bytes_of(type, 2048)) * 8 / (2048 * kLanes);
   };
   EXPECT_EQ(bits_per_number(BlockType::kQ4_0), 4.5);
   EXPECT_EQ(bits_per_number(BlockType::kQ4_1), 5.0);
@@ -41,6 +42,12 @@ TEST(BlockPanels, TakeTheBitsOfTheirCodesAndScales) {
   EXPECT_EQ(bits_per_number(BlockType::kQ6_K), 6.625);
   EXPECT_EQ(bits_per_number(BlockType::kQ2_K), 3.125);
   EXPECT_EQ(bits_per_number(BlockType::kQ3_K), 3.625);
+  EXPECT_EQ(bits_per_number(BlockType::kInt4G128), 4.25);
+  EXPECT_EQ(bits_per_number(BlockType::kUint4G128), 4.375);
+  EXPECT_EQ(bits_per_number(BlockType::kUint4G32), 5.25);
+  EXPECT_EQ(bits_per_number(BlockType::kInt3G128), 3.25);
+  EXPECT_EQ(bits_per_number(BlockType::kFp8G128), 8.25);
+  EXPECT_EQ(bits_per_number(BlockType::kNf4G64), 4.5);
   for (const BlockLayout& layout : backend::block_layouts()) {
     EXPECT_LE(bits_per_number(layout.type), 1.2 * 8 * layout.bytes / layout.elements) << layout.name;
   }
@@ -71,6 +78,9 @@ TEST(BlockPanels, AreTheOnesThatTheLayoutsNumberStandsFor) {
     if (layout.type == BlockType::kNVFP4) {
       EXPECT_EQ(hash, 10107861180484951817u);  // of the types before it
     }
+    if (layout.type == BlockType::kInt2G32) {
+      EXPECT_EQ(hash, 11582760345755084335u);
+    }
     const Matrix w = random_blocks(random, layout, 19, 256 + 2 * std::max(layout.elements, 64u));
     const auto ops = make_ops("auto", 1);
     const auto packed = pack(*ops, w, std::nullopt);
@@ -78,7 +88,7 @@ TEST(BlockPanels, AreTheOnesThatTheLayoutsNumberStandsFor) {
       hash = (hash ^ static_cast<std::uint64_t>(b)) * 0x100000001b3u;
     }
   }
-  EXPECT_EQ(hash, 11582760345755084335u);
+  EXPECT_EQ(hash, 2891364252382888314u);
 }
 
 }  // namespace

@@ -21,7 +21,13 @@ using backend::BlockLayout;
 using backend::BlockType;
 using Activation = backend::Format::Activation;
 
-// Where a block's f16 lie.
+// The forms of input that a type is multiplied by.
+inline std::vector<Activation> activations_of(const BlockLayout& layout) {
+  if (layout.is_in_floats()) return {Activation::kF32};
+  return {Activation::kF32, Activation::kInt8};
+}
+
+// Where a block's f16 lie; of kF32, its scale.
 inline std::vector<std::uint32_t> halves_of(const BlockLayout& layout) {
   switch (layout.type) {
     case BlockType::kQ2_K:
@@ -38,7 +44,16 @@ inline std::vector<std::uint32_t> halves_of(const BlockLayout& layout) {
   }
 }
 
-// Any codes; scales of either sign, up to `size`.
+inline void put_scale(const BlockLayout& layout, std::uint8_t* at, float scale) {
+  if (layout.scales == backend::BlockScales::kF32) {
+    std::memcpy(at, &scale, sizeof(scale));
+  } else {
+    const std::uint16_t half = std::isnan(scale) ? 0x7e00 : f16_of_f32(scale);
+    std::memcpy(at, &half, sizeof(half));
+  }
+}
+
+// Any codes but those of NaN; scales of either sign, up to `size`.
 inline Matrix random_blocks(Random& random, const BlockLayout& layout, std::uint32_t n, std::uint32_t k,
                             float size = 0.01f) {
   Matrix out{n, k, Format::of_blocks(layout.type), {}, std::vector<float>(std::size_t{n} * k)};
@@ -47,10 +62,10 @@ inline Matrix random_blocks(Random& random, const BlockLayout& layout, std::uint
   for (std::uint8_t& byte : out.bits) byte = static_cast<std::uint8_t>(random.below(256));
   for (std::size_t i = 0; i < count; ++i) {
     std::uint8_t* block = out.bits.data() + i * layout.bytes;
-    for (const std::uint32_t at : halves_of(layout)) {
-      const std::uint16_t half = f16_of_f32(random.uniform(size));
-      std::memcpy(block + at, &half, sizeof(half));
+    for (std::uint32_t at = 0; layout.floats.size() == 256 && at < layout.bytes; ++at) {
+      if ((block[at] & 0x7f) == 0x7f) block[at] ^= 1;
     }
+    for (const std::uint32_t at : halves_of(layout)) put_scale(layout, block + at, random.uniform(size));
     if (layout.type == BlockType::kMXFP4) block[0] = static_cast<std::uint8_t>(100 + random.below(27));
     for (int j = 0; layout.type == BlockType::kNVFP4 && j < 4; ++j) block[j] &= 0x7f;
   }
@@ -63,7 +78,8 @@ inline void fill_codes(Matrix& w, const BlockLayout& layout, std::uint8_t byte) 
   for (std::size_t at = 0; at < w.bits.size(); at += layout.bytes) {
     std::uint8_t* block = w.bits.data() + at;
     std::vector<std::uint8_t> all(layout.bytes, byte);
-    for (const std::uint32_t half : halves_of(layout)) std::memcpy(all.data() + half, block + half, 2);
+    const std::size_t size = layout.scales == backend::BlockScales::kF32 ? 4 : 2;
+    for (const std::uint32_t half : halves_of(layout)) std::memcpy(all.data() + half, block + half, size);
     if (layout.type == BlockType::kMXFP4) all[0] = block[0];
     if (layout.type == BlockType::kNVFP4) std::memcpy(all.data(), block, 4);
     std::memcpy(block, all.data(), all.size());
@@ -90,7 +106,7 @@ inline float plain_dot_of_blocks(const PlainRow& x, const Matrix& w, const Block
       std::int64_t dot = 0;
       std::int64_t codes = 0;
       for (std::uint32_t i = group * layout.group; i < (group + 1) * layout.group; ++i) {
-        dot += x.codes[first + i] * layout.value(coded.codes[i]);
+        dot += x.codes[first + i] * (layout.value(coded.codes[i]) - coded.zero(layout, group));
         codes += x.codes[first + i];
       }
       const float scale = x.scales[(first + group * layout.group) / 32];
