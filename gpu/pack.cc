@@ -129,6 +129,7 @@ Packed pack(std::span<const HostMatrix> matrices, std::span<const std::span<cons
     CHECK_EQ(matrices[i].k, k);
     CHECK(matrices[i].format == dtype);
     CHECK(matrices[i].factor == 1.0f || has_own_factor(shape.format));
+    CHECK(matrices[i].columns.empty());
     CHECK(!has_stored_scales(dtype) || keeps_codes(dtype, shape.format));
     shape.n += matrices[i].n;
     shape.has_bias = shape.has_bias || (!biases.empty() && !biases[i].empty());

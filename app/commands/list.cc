@@ -13,6 +13,7 @@
 #include "core/base/log.h"
 #include "core/base/start_error.h"
 #include "core/model/arch/config.h"
+#include "core/model/decoder_checkpoint.h"
 #include "core/model/source/safetensors.h"
 #include "core/model/weights.h"
 #include "hub/pull.h"
@@ -59,7 +60,7 @@ Row row_of(const hub::Settings& settings, hub::CachedRevision revision) {
     const model::ModelSpec spec = model::load_config(*files);
     const hub::ModelName name{.repo = row.revision.repo, .revision = row.revision.commit};
     if (!hub::find_usable(settings, name)) throw StartError("it is not whole yet: `quire pull` goes on with it");
-    const model::Checkpoint checkpoint = model::Checkpoint::open_decoder(*files);
+    const model::Checkpoint checkpoint = model::open_decoder(*files);
     model::check_weights(model::fitted(spec, checkpoint), checkpoint);
     load_tokenizer(*files);
   } catch (const StartError& error) {

@@ -9,6 +9,7 @@
 #include "app/drafting/draft_settings.h"
 #include "app/model/engine_settings.h"
 #include "core/base/start_error.h"
+#include "core/model/decoder_checkpoint.h"
 #include "core/model/gguf/gguf_files.h"
 #include "core/speculate/computed_rows.h"
 #include "core/speculate/heads/head_config.h"
@@ -118,7 +119,7 @@ class Counted {
 
   void add_model(const std::string& path) {
     const auto files = model::open_model_files(path);
-    const model::Checkpoint checkpoint = model::Checkpoint::open_decoder(*files);
+    const model::Checkpoint checkpoint = model::open_decoder(*files);
     model::ModelSpec model = model::fitted(model::load_config(*files), checkpoint);
     model.copy_kv_heads(device_.num_ranks());
     if (model.vocab != target_.config.vocab) {

@@ -11,6 +11,7 @@
 #include "core/base/check.h"
 #include "core/base/log.h"
 #include "core/base/start_error.h"
+#include "core/model/decoder_checkpoint.h"
 #include "core/model/gguf/gguf_files.h"
 #include "core/speculate/heads/eagle_drafter.h"
 #include "core/speculate/heads/hydra_drafter.h"
@@ -175,8 +176,7 @@ std::unique_ptr<speculate::Drafter> Drafting::make_hydra() {
 std::unique_ptr<speculate::Drafter> Drafting::make_model_drafter(const std::string& path) {
   DraftModel& model = models_.emplace_back();
   model.files = model::open_model_files(path);
-  model::ModelSpec config =
-      model::fitted(model::load_config(*model.files), model::Checkpoint::open_decoder(*model.files));
+  model::ModelSpec config = model::fitted(model::load_config(*model.files), model::open_decoder(*model.files));
   config.copy_kv_heads(target_.device->num_ranks());
   model.decoder = std::make_unique<model::Decoder>(*target_.ops, config, *model.files,
                                                    std::min(max_model_len_, config.max_model_len()));

@@ -7,6 +7,7 @@
 #include "app/model/planned_checkpoint.h"
 #include "core/base/check.h"
 #include "core/base/start_error.h"
+#include "core/model/decoder_checkpoint.h"
 
 namespace quire::app {
 namespace {
@@ -52,11 +53,10 @@ const KvMemory& Inspection::served_kv() const {
 Inspection inspect_model(const Config& config, const ModelSource& source) {
   const model::ModelSpec stated = model::load_config(*source.files);
   const bool there = has_weights(*source.files);
-  Inspection out{
-      .name = source.name,
-      .config = stated,
-      .has_weights = there,
-      .checkpoint = there ? model::Checkpoint::open_decoder(*source.files) : planned_checkpoint(stated, *source.files)};
+  Inspection out{.name = source.name,
+                 .config = stated,
+                 .has_weights = there,
+                 .checkpoint = there ? model::open_decoder(*source.files) : planned_checkpoint(stated, *source.files)};
   out.config = model::fitted(out.config, out.checkpoint);
   if (there) model::check_weights(out.config, out.checkpoint);
   const std::string blocks = block_types_of(out.checkpoint);

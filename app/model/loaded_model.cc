@@ -19,6 +19,7 @@
 #include "app/process/progress_line.h"
 #include "core/base/check.h"
 #include "core/base/start_error.h"
+#include "core/model/decoder_checkpoint.h"
 #include "core/model/gguf/gguf_files.h"
 #include "core/model/gguf/gguf_set.h"
 #include "core/model/source/other_formats.h"
@@ -212,7 +213,7 @@ std::string experts_text(const model::ModelSpec& model) {
 std::string block_types_of(const model::Checkpoint& checkpoint) {
   std::map<std::string_view, std::uint64_t> bytes;
   for (const auto& [name, tensor] : checkpoint.tensors()) {
-    if (tensor.blocks()) bytes[tensor.dtype] += tensor.bytes();
+    if (tensor.coded) bytes[tensor.dtype] += tensor.bytes();
   }
   std::vector<std::pair<std::uint64_t, std::string_view>> ordered;
   for (const auto& [type, size] : bytes) ordered.emplace_back(size, type);
@@ -247,8 +248,8 @@ ReadModel read_model(const Config& config, ModelSource source, WeightFiles wante
   read.source = std::move(source);
   read.config = model::load_config(*read.source.files);
   read.has_weights = wanted == WeightFiles::kRequired || has_weights(*read.source.files);
-  const model::Checkpoint checkpoint = read.has_weights ? model::Checkpoint::open_decoder(*read.source.files)
-                                                        : planned_checkpoint(read.config, *read.source.files);
+  const model::Checkpoint checkpoint =
+      read.has_weights ? model::open_decoder(*read.source.files) : planned_checkpoint(read.config, *read.source.files);
   read.config = model::fitted(read.config, checkpoint);
   if (config.max_model_len) read.config.serve_up_to(*config.max_model_len);
   read.stored = main_dtype(checkpoint);

@@ -11,6 +11,8 @@
 namespace quire::app {
 namespace {
 
+using backend::BlockType;
+using backend::Format;
 using model::JsonFields;
 using model::Role;
 using model::TensorPart;
@@ -67,8 +69,8 @@ model::Checkpoint planned_checkpoint(const model::ModelSpec& spec, const model::
     const bool is_expert = entry.role == Role::kExpertGateUp || entry.role == Role::kExpertDown;
     for (const TensorPart& part : entry.parts) {
       if (in_mxfp4 && is_expert) check_blocks(fields, part);
-      named.tensors.push_back(
-          {part.name, in_mxfp4 && is_expert ? "MXFP4" : dtype, part.shape, {}, named.files.front()});
+      named.tensors.push_back({part.name, dtype, part.shape, {}, named.files.front()});
+      if (in_mxfp4 && is_expert) named.tensors.back().set_coded(Format::of_blocks(BlockType::kMXFP4), nullptr);
     }
     for (const TensorPart& bias : entry.biases) {
       named.tensors.push_back({bias.name, dtype, bias.shape, {}, named.files.front()});

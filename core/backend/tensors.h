@@ -39,6 +39,8 @@ struct HostMatrix {
   std::uint32_t n = 0;
   std::uint32_t k = 0;
   float factor = 1.0f;  // of all numbers; other than 1 only where they are packed in a format with has_own_factor()
+  // [k] input i of a row is multiplied by x[columns[i]]. Empty: by x[i].
+  std::span<const std::uint32_t> columns{};
 };
 
 // Matrices that share their input, packed together: y = x · [W0; W1; …]ᵀ + bias. Each keeps its checkpoint's bits or is
@@ -62,6 +64,7 @@ struct WeightShape {
   std::uint32_t k = 0;
   Format format = Format::kF32;
   bool has_bias = false;
+  bool has_columns = false;  // HostMatrix::columns, the same of all its matrices
 };
 
 // A vector of f32: a norm's scale.

@@ -13,6 +13,11 @@ void Product::multiply(Range rows, Range panels) const {
   args.x = x_.row(rows.first);
   args.x_stride = x_.stride();
   if (prepares()) args.coded = context_.coder.rows(w_, rows.first);
+  if (RowCoder::are_floats(w_)) {
+    args.x = reinterpret_cast<const float*>(args.coded.codes);
+    args.x_stride = args.coded.code_stride / sizeof(float);
+    args.coded = {};
+  }
   args.rows = rows.last - rows.first;
   args.k = w_.k();
   args.panels = w_.panel(panels.first);

@@ -253,6 +253,7 @@ std::unique_ptr<PackedWeight> pack_weight(std::span<const HostMatrix> matrices,
   for (std::size_t i = 0; i < matrices.size(); ++i) {
     CHECK_EQ(matrices[i].k, k);
     CHECK(matrices[i].format == stored);
+    CHECK(std::ranges::equal(matrices[i].columns, matrices.front().columns));
     CHECK(matrices[i].factor == 1.0f || has_own_factor(quantize.value_or(stored)));
     CHECK_GT(matrices[i].n, 0u);
     n += matrices[i].n;
@@ -264,7 +265,10 @@ std::unique_ptr<PackedWeight> pack_weight(std::span<const HostMatrix> matrices,
 
   const Format format = quantize.value_or(stored);
   CHECK(!backend::has_stored_scales(stored) || backend::keeps_codes(stored, format));
-  auto weight = std::make_unique<PackedWeight>(backend::WeightShape{n, k, format, has_bias});
+  const std::span<const std::uint32_t> columns = matrices.front().columns;
+  CHECK(columns.empty() || columns.size() == k);
+  auto weight = std::make_unique<PackedWeight>(backend::WeightShape{n, k, format, has_bias, !columns.empty()});
+  std::ranges::copy(columns, weight->columns());
   std::uint32_t next = 0;
   for (std::size_t i = 0; has_bias && i < matrices.size(); next += matrices[i].n, ++i) {
     std::copy(biases[i].begin(), biases[i].end(), weight->bias() + next);
@@ -302,6 +306,9 @@ std::unique_ptr<PackedWeight> pack_weight(std::span<const HostMatrix> matrices,
 void unpack_row(const PackedWeight& w, std::uint32_t row, float* out) {
   const float scale = w.scales() == nullptr ? 1.0f : w.scales()[row];
   w.kernels().unpack(w.panel(row / kLanes), row % kLanes, scale, {out, w.k()});
+  if (w.columns() == nullptr) return;
+  const std::vector<float> ordered(out, out + w.k());
+  for (std::uint32_t i = 0; i < w.k(); ++i) out[w.columns()[i]] = ordered[i];
 }
 
 }  // namespace quire::cpu

@@ -15,6 +15,11 @@ std::size_t scale_bytes_of(std::uint32_t n, backend::Format format) {
   return backend::has_output_scales(format) ? num_panels_of(n) * kLanes * sizeof(float) : 0;
 }
 
+std::size_t columns_at(const backend::WeightShape& shape) {
+  return weight_bytes(shape.n, shape.k, shape.format) +
+         (shape.has_bias ? num_panels_of(shape.n) * kLanes * sizeof(float) : 0);
+}
+
 }  // namespace
 
 std::uint64_t weight_bytes(std::uint32_t n, std::uint32_t k, backend::Format format) {
@@ -22,8 +27,7 @@ std::uint64_t weight_bytes(std::uint32_t n, std::uint32_t k, backend::Format for
 }
 
 std::size_t packed_bytes(const backend::WeightShape& shape) {
-  return weight_bytes(shape.n, shape.k, shape.format) +
-         (shape.has_bias ? num_panels_of(shape.n) * kLanes * sizeof(float) : 0);
+  return columns_at(shape) + (shape.has_columns ? shape.k * sizeof(std::uint32_t) : 0);
 }
 
 PackedWeight::PackedWeight(const backend::WeightShape& shape, std::span<const std::byte> packed,
@@ -33,6 +37,7 @@ PackedWeight::PackedWeight(const backend::WeightShape& shape, std::span<const st
       panel_bytes_(kernels_.panel_bytes(shape.k)),
       scales_at_(num_panels_of(shape.n) * panel_bytes_),
       bias_at_(weight_bytes(shape.n, shape.k, shape.format)),
+      columns_at_(columns_at(shape)),
       owner_(std::move(owner)),
       packed_(packed) {
   CHECK_EQ(packed.size(), packed_bytes(shape));
@@ -44,6 +49,7 @@ PackedWeight::PackedWeight(const backend::WeightShape& shape)
       panel_bytes_(kernels_.panel_bytes(shape.k)),
       scales_at_(num_panels_of(shape.n) * panel_bytes_),
       bias_at_(weight_bytes(shape.n, shape.k, shape.format)),
+      columns_at_(columns_at(shape)),
       memory_(packed_bytes(shape), "a weight"),
       packed_(memory_.data(), memory_.bytes()) {
   if (shape.has_bias) std::fill_n(bias(), std::size_t{num_panels()} * kLanes, -0.0f);

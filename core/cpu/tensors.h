@@ -16,8 +16,8 @@
 
 namespace quire::cpu {
 
-// A packed weight in one piece: panels | scales | bias. Panels have 16 outputs (isa/kernels.h); outputs beyond n, and
-// k's that only pad a panel, are zero.
+// A packed weight in one piece: panels | scales | bias | columns. Panels have 16 outputs (isa/kernels.h); outputs
+// beyond n, and k's that only pad a panel, are zero.
 class PackedWeight final : public backend::Weight {
  public:
   // Every change of what these bytes mean changes the number: files of packed weights outlive the program.
@@ -33,8 +33,10 @@ class PackedWeight final : public backend::Weight {
   std::span<const std::byte> packed() const override { return packed_; }
 
   const FormatKernels& kernels() const { return kernels_; }
-  // True if the input of its linear layer is quantised or rounded first (RowCoder).
-  bool wants_codes() const { return shape_.format.activation != backend::Format::Activation::kF32; }
+  // True if the input of its linear layer is quantised, rounded or put into another order first (RowCoder).
+  bool wants_codes() const {
+    return shape_.format.activation != backend::Format::Activation::kF32 || shape_.has_columns;
+  }
 
   std::uint32_t num_panels() const { return (shape_.n + 15) / 16; }
   std::size_t panel_bytes() const { return panel_bytes_; }
@@ -42,12 +44,17 @@ class PackedWeight final : public backend::Weight {
   // [num_panels * 16]; null: the format has no scales per output.
   const float* scales() const { return scales_at_ == bias_at_ ? nullptr : floats_at(scales_at_); }
   // [num_panels * 16]; null: no bias. Outputs without one hold -0, the only value whose addition changes nothing.
-  const float* bias() const { return bias_at_ == packed_.size() ? nullptr : floats_at(bias_at_); }
+  const float* bias() const { return bias_at_ == columns_at_ ? nullptr : floats_at(bias_at_); }
+  // [k] the inputs in the order of the panels; null: that of x.
+  const std::uint32_t* columns() const {
+    return shape_.has_columns ? reinterpret_cast<const std::uint32_t*>(packed_.data() + columns_at_) : nullptr;
+  }
 
   // For a weight in its own memory only.
   std::byte* panel(std::uint32_t i) { return memory_.data() + i * panel_bytes_; }
   float* scales() { return const_cast<float*>(std::as_const(*this).scales()); }
   float* bias() { return const_cast<float*>(std::as_const(*this).bias()); }
+  std::uint32_t* columns() { return const_cast<std::uint32_t*>(std::as_const(*this).columns()); }
 
  private:
   const float* floats_at(std::size_t at) const { return reinterpret_cast<const float*>(packed_.data() + at); }
@@ -57,12 +64,13 @@ class PackedWeight final : public backend::Weight {
   std::size_t panel_bytes_;
   std::size_t scales_at_;
   std::size_t bias_at_;
+  std::size_t columns_at_;
   Memory memory_;
   std::shared_ptr<const void> owner_;  // keeps bytes that are not in memory_
   std::span<const std::byte> packed_;
 };
 
-// Bytes of a packed weight with its scales and bias.
+// Bytes of a packed weight with its scales, bias and columns.
 std::size_t packed_bytes(const backend::WeightShape& shape);
 
 class HostVector final : public backend::Vector {

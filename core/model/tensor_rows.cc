@@ -4,7 +4,7 @@
 #include <span>
 #include <utility>
 
-#include "core/backend/weights/blocks.h"
+#include "core/backend/weights/quantize.h"
 #include "core/base/check.h"
 
 namespace quire::model {
@@ -13,16 +13,18 @@ TensorRows::TensorRows(const Tensor& tensor, const TensorPart& part, TensorEntry
     : format_(*tensor.stored_format()) {
   const bool whole = kind != TensorEntry::Kind::kMatrix;
   const std::uint64_t count = part.matrix == TensorPart::kOnly ? 1 : tensor.shape.front();
-  const std::size_t size = tensor.data.size() / count;
-  const FileBytes own = tensor.data.subspan(part.index() * size, size);
   const std::uint64_t num_elements = tensor.num_elements() / count;
   num_rows_ = whole && part.rows == 0 ? num_elements : part.rows_in_file();
-  row_bytes_ = size / (whole ? num_elements : part.all_rows());
-  if (part.transposed) transpose(own, size / num_elements, part);
-  if (!tensor.scales.empty()) {
-    const std::size_t scales = tensor.scales.size() / count;
-    join_scales(own, tensor.scales.subspan(part.index() * scales, scales));
-    row_bytes_ = backend::stored_bytes(format_, part.inputs());
+  FileBytes own;
+  if (tensor.matrix != nullptr) {
+    row_bytes_ = backend::row_bytes(format_, part.inputs());
+    whole_.resize(part.all_rows() * row_bytes_);
+    tensor.matrix->read(part.index(), whole_);
+  } else {
+    const std::size_t size = tensor.data.size() / count;
+    own = tensor.data.subspan(part.index() * size, size);
+    row_bytes_ = size / (whole ? num_elements : part.all_rows());
+    if (part.transposed) transpose(own, size / num_elements, part);
   }
   const FileBytes all = whole_.empty() ? own : FileBytes(whole_);
   if (part.run != 0) {
@@ -32,13 +34,23 @@ TensorRows::TensorRows(const Tensor& tensor, const TensorPart& part, TensorEntry
   }
   if (part.turned != 0) reorder(part);
   if (part.copies != 1) copy_heads(part);
-  if (!format_.is_blocks()) return;
+  if (!tensor.coded) return;
   CHECK(!whole && !part.transposed);
   if (!widens) return;
   widened_.resize(num_rows_ * part.inputs());
-  backend::widen_blocks(format_.blocks, stored().data(), widened_);
-  for (float& number : widened_) number *= tensor.factor(part.index());
+  for (std::uint64_t row = 0; row < num_rows_; ++row) {
+    const std::span<float> numbers = std::span(widened_).subspan(row * part.inputs(), part.inputs());
+    backend::widen_row(stored().data() + row * row_bytes_, format_, numbers);
+    put_in_order(tensor.columns(), numbers);
+    for (float& number : numbers) number *= tensor.factor(part.index());
+  }
   format_ = backend::Format::kF32;
+}
+
+void TensorRows::put_in_order(std::span<const std::uint32_t> columns, std::span<float> row) {
+  if (columns.empty()) return;
+  const std::vector<float> stored(row.begin(), row.end());
+  for (std::size_t i = 0; i < stored.size(); ++i) row[columns[i]] = stored[i];
 }
 
 FileBytes TensorRows::bytes() const { return widened_.empty() ? stored() : std::as_bytes(std::span(widened_)); }
@@ -51,16 +63,6 @@ void TensorRows::transpose(FileBytes own, std::size_t size, const TensorPart& pa
     for (std::uint64_t row = 0; row < part.all_rows(); ++row, from += size) {
       std::memcpy(whole_.data() + row * row_bytes_ + input * size, from, size);
     }
-  }
-}
-
-// Blocks of 32 inputs as a GGUF file has them: the scale, then codes i and i + 16 in a byte.
-void TensorRows::join_scales(FileBytes codes, FileBytes scales) {
-  whole_.reserve(codes.size() + scales.size());
-  const auto code = [&](std::size_t input) { return codes[input / 2] >> (input % 2 * 4) & std::byte{15}; };
-  for (std::size_t block = 0; block < scales.size(); ++block) {
-    whole_.push_back(scales[block]);
-    for (std::size_t i = 32 * block; i < 32 * block + 16; ++i) whole_.push_back(code(i) | code(i + 16) << 4);
   }
 }
 

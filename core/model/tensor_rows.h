@@ -1,13 +1,15 @@
 // The rows of a matrix, or the values of a vector, that an entry of the table asks for, in its order: a range of rows
 // or runs of them, heads turned from pairs to halves or copied, a transposed file's columns, one matrix of several.
-// Blocks stay, or are widened.
-// Shape   bytes(): size() rows of inputs() numbers of format().
+// Blocks and codes with their scales stay, or are widened.
+// Shape   bytes(): size() rows of row_bytes() of format(). Inputs of coded ones that stay are in the order of
+//         Tensor::columns().
 // Owner   borrows the tensor's data, which must outlive the object.
 // Thread  one, at start.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "core/backend/weights/format.h"
@@ -18,7 +20,7 @@ namespace quire::model {
 
 class TensorRows {
  public:
-  // `tensor` has been checked against the table: its stored_format() is known. widens: blocks to f32.
+  // `tensor` has been checked against the table: its stored_format() is known. widens: coded ones to f32.
   TensorRows(const Tensor& tensor, const TensorPart& part, TensorEntry::Kind kind, bool widens = false);
 
   std::uint64_t size() const { return num_rows_; }
@@ -28,9 +30,9 @@ class TensorRows {
  private:
   FileBytes stored() const { return ordered_.empty() ? bytes_ : FileBytes(ordered_); }
   void transpose(FileBytes own, std::size_t size, const TensorPart& part);  // size: bytes of an element
-  void join_scales(FileBytes codes, FileBytes scales);
   void gather_runs(FileBytes all, const TensorPart& part);
   void reorder(const TensorPart& part);
+  static void put_in_order(std::span<const std::uint32_t> columns, std::span<float> row);
   void copy_heads(const TensorPart& part);
 
   backend::Format format_;
@@ -39,7 +41,7 @@ class TensorRows {
   FileBytes bytes_;
   std::vector<std::byte> whole_;  // the matrix, if it is not as the file has it
   std::vector<std::byte> ordered_;
-  std::vector<float> widened_;  // of blocks, where they are
+  std::vector<float> widened_;  // of coded numbers, where they are
 };
 
 }  // namespace quire::model

@@ -390,6 +390,16 @@ std::vector<TensorPart> TensorTable::tensors() const {
   return out;
 }
 
+bool is_router(Role role) {
+  return role == Role::kRouter || role == Role::kPrediction || role == Role::kCorrection ||
+         role == Role::kExpertRouter || role == Role::kSharedExpertGate;
+}
+
+bool is_looked_up(Role role, const ModelSpec& spec) {
+  if (role == Role::kEmbedding) return !spec.tied_head;
+  return role == Role::kPerLayerEmbedding || role == Role::kPositionEmbedding;
+}
+
 TensorTable tensor_table(const ModelSpec& spec) { return Builder(spec).build(); }
 
 std::string name_in_layer(const TensorNames& names, std::uint32_t layer, const std::string& name) {

@@ -136,6 +136,11 @@ struct TensorTable {
 
 TensorTable tensor_table(const ModelSpec& spec);
 
+// A matrix that decides by small differences: it is not quantised, and neither is its input.
+bool is_router(Role role);
+// A table whose rows are looked up and nothing else.
+bool is_looked_up(Role role, const ModelSpec& spec);
+
 // The whole name of a layer's tensor: "model.layers.3.mlp.gate".
 std::string name_in_layer(const TensorNames& names, std::uint32_t layer, const std::string& name);
 

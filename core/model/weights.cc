@@ -11,6 +11,7 @@
 #include "core/base/check.h"
 #include "core/base/log.h"
 #include "core/base/start_error.h"
+#include "core/model/decoder_checkpoint.h"
 #include "core/model/mixture.h"
 #include "core/model/source/digest.h"
 #include "core/model/source/other_formats.h"
@@ -69,8 +70,9 @@ void check_tensor(const TensorPart& expected, const ModelSpec& spec, const Check
 }
 
 bool is_same(const Tensor& a, const Tensor& b) {
-  return a.shape == b.shape && a.dtype == b.dtype && a.data.size() == b.data.size() &&
-         (a.data.empty() || std::memcmp(a.data.data(), b.data.data(), a.data.size()) == 0);
+  const auto equal = [](FileBytes x, FileBytes y) { return std::ranges::equal(x, y); };
+  return a.shape == b.shape && a.stored_format() == b.stored_format() &&
+         std::ranges::equal(a.parts(), b.parts(), equal);
 }
 
 std::string head_name(const ModelSpec& spec) { return spec.names.head + ".weight"; }
@@ -140,20 +142,26 @@ class WeightReader {
     std::uint64_t bytes = 0;
     for (const TensorPart& part : loading_.table.tensors()) {
       const Tensor* found = loading_.checkpoint.find(part.name);
-      if (found != nullptr && seen.insert(found->name).second) bytes += found->data.size();
+      if (found != nullptr && seen.insert(found->name).second) bytes += found->bytes();
     }
     return bytes;
+  }
+
+  void release(const Tensor& tensor) const {
+    for (const FileBytes& part : tensor.parts()) loading_.files.release(part);
   }
 
   void digest(const TensorPart& part) {
     if (packed_ != nullptr || !digested_.insert(part.name).second) return;
     digest_ += tensor_digest(tensor(part));
-    done_ += tensor(part).data.size();
+    done_ += tensor(part).bytes();
   }
 
   bool read_matrix(const TensorEntry& entry) {
+    const Tensor& first = tensor(entry.parts.front());
     const auto differs = [&](const TensorPart& part) {
-      return tensor(part).dtype != tensor(entry.parts.front()).dtype;
+      return tensor(part).stored_format() != first.stored_format() ||
+             !std::ranges::equal(tensor(part).columns(), first.columns());
     };
     std::vector<Run> runs = {{0, entry.parts.size()}};
     if (std::ranges::any_of(entry.parts, differs)) {
@@ -177,27 +185,34 @@ class WeightReader {
                          [&](backend::Format format) { return loading_.factory.takes(format); });
   }
 
+  // Coded numbers that the device does not take as they are, or that are quantised anew, are packed from f32.
+  bool widens(const TensorEntry& entry, const Run& run) const {
+    const backend::Format stored = *tensor(entry.parts[run.first]).stored_format();
+    const backend::Format format = format_of(entry, run);
+    return !loading_.factory.takes(stored) || (has_own_factor(stored) && !format.is_blocks()) ||
+           (has_stored_scales(stored) && !keeps_codes(stored, format));
+  }
+
   std::unique_ptr<backend::Weight> pack(const TensorEntry& entry, const Run& run) {
     std::vector<TensorRows> rows;
     std::vector<backend::HostMatrix> matrices;
     std::vector<std::vector<float>> bias_values;
     rows.reserve(run.last - run.first);
-    const backend::Format stored = *tensor(entry.parts[run.first]).stored_format();
     const backend::Format format = format_of(entry, run);
-    const bool widens = !loading_.factory.takes(stored) || (has_own_factor(stored) && !format.is_blocks());
+    const bool widens = this->widens(entry, run);
     for (std::size_t i = run.first; i < run.last; ++i) {
       const TensorPart& part = entry.parts[i];
       digest(part);
       rows.emplace_back(tensor(part), part, entry.kind, widens);
       matrices.push_back({rows.back().bytes().data(), rows.back().format(), static_cast<std::uint32_t>(part.num_rows()),
-                          static_cast<std::uint32_t>(part.inputs()),
-                          widens ? 1.0f : tensor(part).factor(part.index())});
+                          static_cast<std::uint32_t>(part.inputs()), widens ? 1.0f : tensor(part).factor(part.index()),
+                          widens ? std::span<const std::uint32_t>() : tensor(part).columns()});
       if (!entry.biases.empty()) bias_values.push_back(values(entry.biases[i]));
     }
     const std::vector<std::span<const float>> biases(bias_values.begin(), bias_values.end());
     const auto quantize = format == matrices.front().format ? std::nullopt : std::optional(format);
     std::unique_ptr<backend::Weight> packed = loading_.factory.pack(matrices, biases, quantize);
-    for (std::size_t i = run.first; i < run.last; ++i) loading_.files.release(tensor(entry.parts[i]).data);
+    for (std::size_t i = run.first; i < run.last; ++i) release(tensor(entry.parts[i]));
     if (!loading_.keeps_packed) packed->free_host_copy();
     return packed;
   }
@@ -212,6 +227,7 @@ class WeightReader {
     shape.k = static_cast<std::uint32_t>(first.inputs());
     shape.format = format_of(entry, run);
     shape.has_bias = !entry.biases.empty();
+    shape.has_columns = !widens(entry, run) && !tensor(first).columns().empty();
     return loading_.factory.adopt(shape, packed_->weights()[next_++], packed_->owner());
   }
 
@@ -220,7 +236,7 @@ class WeightReader {
     digest(part);
     const TensorRows rows(tensor(part), part, Kind::kVector);
     std::vector<float> out = widened(rows.bytes(), rows.size(), rows.format());
-    loading_.files.release(tensor(part).data);
+    release(tensor(part));
     return out;
   }
 
@@ -274,18 +290,6 @@ void write_packed(const Weights& weights, const std::string& path, std::uint64_t
   } else {
     log_warn("packed_cache", "{}: not written: {}", log_safe(path), written.error().message);
   }
-}
-
-// Decides by small differences: it is not quantised, and neither is its input.
-bool is_router(Role role) {
-  return role == Role::kRouter || role == Role::kPrediction || role == Role::kCorrection ||
-         role == Role::kExpertRouter || role == Role::kSharedExpertGate;
-}
-
-// A table whose rows are looked up and nothing else.
-bool is_looked_up(Role role, const ModelSpec& spec) {
-  if (role == Role::kEmbedding) return !spec.tied_head;
-  return role == Role::kPerLayerEmbedding || role == Role::kPositionEmbedding;
 }
 
 // Checks that need no tensor data.
@@ -397,9 +401,14 @@ backend::Format packed_format(Role role, const ModelSpec& spec, const Tensor& te
   using backend::Format;
   if (const auto quantized = quantize_of(role, spec, asked)) return *quantized;
   const Format stored = *tensor.stored_format();
-  if (!stored.is_blocks()) return stored;
-  const Format own =
-      Format::of_blocks(stored.blocks, is_router(role) || is_looked_up(role, spec) ? BlockActivation::kF32 : blocks);
+  const bool is_exact = is_router(role) || is_looked_up(role, spec) || blocks == BlockActivation::kF32;
+  Format own = stored;
+  if (stored.is_blocks()) {
+    const bool in_floats = is_exact || backend::layout_of(stored.blocks).is_in_floats();
+    own = Format::of_blocks(stored.blocks, in_floats ? BlockActivation::kF32 : blocks);
+  } else if (stored == Format::kInt8 && !is_exact) {
+    own = Format::kW8A8;
+  }
   return takes(own) ? own : Format::kF32;
 }
 
@@ -415,7 +424,7 @@ ModelSpec fitted(const ModelSpec& spec, const Checkpoint& checkpoint) {
 
 Weights load_weights(backend::Factory& factory, const ModelSpec& spec, const ModelFiles& files,
                      const LoadOptions& options) {
-  const Checkpoint checkpoint = Checkpoint::open_decoder(files);
+  const Checkpoint checkpoint = open_decoder(files);
   const std::optional<std::uint64_t> key =
       options.packed_file.empty() ? std::nullopt : packed_key(files, checkpoint, options.quantize, factory.layout());
   const Loading loading{factory, spec, tensor_table(spec), checkpoint, files, options, key.has_value()};

@@ -19,6 +19,7 @@
 #include "core/cpu/cpu_ops.h"
 #include "core/model/arch/config.h"
 #include "core/model/decoder.h"
+#include "core/model/decoder_checkpoint.h"
 #include "core/model/gguf/gguf_files.h"
 #include "core/model/rope/rope.h"
 #include "core/model/run/decoder_runner.h"
@@ -210,7 +211,7 @@ void run(const Options& options) {
   const auto ops =
       std::make_unique<RoutedOps>(cpu::make_cpu_ops({options.threads, options.isa, std::max(options.chunk, 1u)}));
   const auto files = model::open_model_files(options.model);
-  const model::ModelSpec config = model::fitted(model::load_config(*files), model::Checkpoint::open_decoder(*files));
+  const model::ModelSpec config = model::fitted(model::load_config(*files), model::open_decoder(*files));
   const auto length = static_cast<std::uint32_t>(tokens.size() + options.greedy);
   const auto activations = options.activations == "f32" ? model::BlockActivation::kF32 : model::BlockActivation::kInt8;
   const model::Decoder decoder(*ops, config, *files, length, {.blocks = activations});

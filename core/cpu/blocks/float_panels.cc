@@ -15,7 +15,7 @@ constexpr std::size_t kScaleBytes = kLanes * sizeof(float);
 
 std::size_t group_bytes(const BlockLayout& layout) { return kScaleBytes + layout.elements * kLanes * layout.bits / 8; }
 
-// Where the code of input i of a group lies, relative to the group's begin: its byte and its first bit.
+// The place of the code of input i of a group, relative to the group's begin: its byte and its first bit.
 struct FloatPlace {
   FloatPlace(const BlockLayout& layout, std::uint32_t i, std::uint32_t lane)
       : at(kScaleBytes + i * layout.bits / 8 * kLanes + lane), shift(i * layout.bits % 8) {}

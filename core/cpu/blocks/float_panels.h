@@ -1,6 +1,6 @@
 // Panels of blocks whose codes stand for f32 (BlockLayout::floats): they are multiplied in f32 alone.
-// Shape   for each block's inputs a line of 16 f32, the scales; then the codes, a byte a lane: of 8 bits for each input,
-//         of 4 bits for each two, the first in the low half. Scales and codes of a lane beyond N are 0.
+// Shape   for each block's inputs a line of 16 f32, the scales; then the codes, a byte a lane: of 8 bits for each
+//         input, of 4 bits for each two, the first in the low half. Scales and codes of a lane beyond N are 0.
 // Thread  any; pure. Lanes of a panel may be packed one after another only.
 #pragma once
 

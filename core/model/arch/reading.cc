@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/base/log.h"
+#include "core/model/quantized/quantization.h"
 #include "core/model/rope/rope_config.h"
 #include "core/model/source/other_formats.h"
 
@@ -21,18 +22,12 @@ std::uint32_t uint(const JsonFields& fields, std::string_view key, std::uint64_t
   return static_cast<std::uint32_t>(fields.require_uint(key, 1, high));
 }
 
-// Refuses keys that change the arithmetic in a way that the decoder does not implement.
+// Refuses quantisation that the loader does not read, and that of experts in another family than theirs.
 void refuse_quantized(const JsonFields& fields, const FamilyDefaults& defaults) {
-  for (const char* key : {"quantization_config", "compression_config", "quantization"}) {  // the last is MLX's
-    if (!fields.has(key)) continue;
-    const auto made = fields.optional_object(key);
-    const std::string method = made ? made->optional_string("quant_method").value_or("") : "";
-    if (method == "mxfp4" && defaults.takes_mxfp4) continue;
-    const bool is_4 = made && made->optional_bool("load_in_4bit").value_or(false);  // bitsandbytes
-    const bool is_8 = made && made->optional_bool("load_in_8bit").value_or(false);
-    const std::uint64_t bits = is_4 ? 4 : is_8 ? 8 : made ? made->optional_uint("bits", 0, 64).value_or(0) : 0;
-    const bool is_mlx = key == std::string_view("quantization");
-    fields.refuse(key, "is set: " + explain_quantization(is_mlx ? "mlx" : method, bits));
+  const auto quantization = read_quantization(fields);
+  const bool is_mxfp4 = quantization && quantization->method == Quantization::Method::kMxfp4;
+  if (is_mxfp4 && !defaults.takes_mxfp4) {
+    fields.refuse("quantization_config", "is set: " + explain_quantization("mxfp4", 0));
   }
 }
 

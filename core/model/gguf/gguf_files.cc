@@ -65,8 +65,8 @@ class GgufModelFiles final : public ModelFiles {
         if (is_stacked(tensor)) {
           add_stacked(tensor, file->name(), out.tensors);
         } else {
-          out.tensors.push_back(
-              {tensor.name, tensor.dtype, shape_of(tensor), tensor.data, file->name(), factors_of(tensor)});
+          out.tensors.push_back({tensor.name, tensor.dtype, shape_of(tensor), tensor.data, file->name(),
+                                 factors_of(tensor), block_format(tensor.dtype)});
         }
       }
     }
@@ -114,6 +114,10 @@ class GgufModelFiles final : public ModelFiles {
     return tensor.shape.size() == 3 &&
            (tensor.name == "altup_proj.weight" || tensor.name == "altup_unembd_proj.weight");
   }
+  static std::optional<backend::Format> block_format(std::string_view type) {
+    const auto found = backend::block_type_named(type);
+    return found ? std::optional(backend::Format::of_blocks(*found)) : std::nullopt;
+  }
   static void add_stacked(const GgufTensor& tensor, const std::string& file, std::vector<Tensor>& out) {
     const std::string stem = tensor.name.substr(0, tensor.name.size() - std::string_view("weight").size());
     const std::uint64_t count = tensor.shape.front();
@@ -123,7 +127,9 @@ class GgufModelFiles final : public ModelFiles {
                      tensor.dtype,
                      {tensor.shape[1], tensor.shape[2]},
                      tensor.data.subspan(i * bytes, bytes),
-                     file});
+                     file,
+                     {},
+                     block_format(tensor.dtype)});
     }
   }
 

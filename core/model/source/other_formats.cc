@@ -333,10 +333,16 @@ std::string explain_directory(const std::string& path, std::string_view missing)
 }
 
 std::string explain_tensors(std::string_view name) {
+  if (name.ends_with(".trellis")) {
+    return fmt::format("'{}' is part of a quantised matrix: {}", log_safe(name), explain_quantization("exl3", 0));
+  }
   for (const std::string_view end :
-       {".qweight", ".qzeros", ".weight_packed", ".weight_scale", ".weight_scale_inv", ".absmax", ".trellis", ".SCB"}) {
+       {".qweight", ".qzeros", ".weight_packed", ".weight_scale", ".weight_scale_inv", ".absmax", ".SCB"}) {
     if (name.ends_with(end)) {
-      return fmt::format("'{}' is part of a quantised matrix: {}", log_safe(name), explain_quantization("", 0));
+      return fmt::format(
+          "'{}' is part of a quantised matrix, but config.json has no quantization_config that says how: take it from "
+          "the model's page",
+          log_safe(name));
     }
   }
   if (name.find(".lora_A.") != name.npos || name.find(".lora_B.") != name.npos) {

@@ -205,9 +205,11 @@ std::optional<std::uint64_t> packed_key(const ModelFiles& files, const Checkpoin
   }
   if (const auto config = files.find("config.json")) add(std::to_string(hash_bytes(*config, 0)));
   for (const auto& [name, tensor] : checkpoint.tensors()) {
-    const FileBytes sample = tensor.data.first(std::min(tensor.data.size(), kSampleBytes));
-    add(name, tensor.dtype, shape_text(tensor.shape), std::to_string(hash_bytes(sample, 0)));
-    files.release(tensor.data);
+    add(name, tensor.dtype, shape_text(tensor.shape));
+    for (const FileBytes& part : tensor.parts()) {
+      add(std::to_string(hash_bytes(part.first(std::min(part.size(), kSampleBytes)), 0)));
+      files.release(part);
+    }
   }
   return hash_bytes(std::as_bytes(std::span(text)), 0);
 }

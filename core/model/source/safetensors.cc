@@ -110,8 +110,20 @@ std::uint64_t Tensor::num_elements() const {
   return elements;
 }
 
+void Tensor::set_coded(backend::Format format, std::shared_ptr<const CodedMatrix> from) {
+  coded = format;
+  dtype = format.is_blocks()                                  ? std::string(backend::layout_of(format.blocks).name)
+          : format.element == backend::Format::Element::kE4M3 ? "F8_E4M3"
+                                                              : "I8";
+  matrix = std::move(from);
+}
+
+std::vector<FileBytes> Tensor::parts() const { return matrix == nullptr ? std::vector{data} : matrix->parts(); }
+
 std::uint64_t Tensor::bytes() const {
-  if (!data.empty()) return data.size() + scales.size();
+  std::uint64_t size = 0;
+  for (const FileBytes& part : parts()) size += part.size();
+  if (size != 0) return size;
   const auto format = stored_format();
   return format ? backend::stored_bytes(*format, num_elements()) : 0;
 }
@@ -123,12 +135,11 @@ std::optional<backend::Format> Tensor::format() const {
   return std::nullopt;
 }
 
-std::optional<backend::BlockType> Tensor::blocks() const { return backend::block_type_named(dtype); }
-
-std::optional<backend::Format> Tensor::stored_format() const {
-  const auto type = blocks();
-  return type ? std::optional(backend::Format::of_blocks(*type)) : format();
+std::optional<backend::BlockType> Tensor::blocks() const {
+  return coded && coded->is_blocks() ? std::optional(coded->blocks) : std::nullopt;
 }
+
+std::optional<backend::Format> Tensor::stored_format() const { return coded ? coded : format(); }
 
 std::vector<Tensor> parse_safetensors(FileBytes file, const std::string& name) {
   std::uint64_t header_bytes = 0;
@@ -205,68 +216,6 @@ Checkpoint Checkpoint::open_file(const ModelFiles& files, std::string_view name)
   }
   checkpoint.files_ = {std::string(name)};
   return checkpoint;
-}
-
-Checkpoint Checkpoint::open_decoder(const ModelFiles& files) {
-  if (auto named = files.tensors()) return of(files, *std::move(named));
-  Checkpoint checkpoint = open(files);
-  checkpoint.rename_decoder();
-  checkpoint.join_scales();
-  constexpr std::string_view kPrefix = "model.";
-  const auto has_prefix = [&](const auto& named) { return named.first.starts_with(kPrefix); };
-  if (std::ranges::any_of(checkpoint.tensors_, has_prefix)) return checkpoint;
-  std::map<std::string, Tensor, std::less<>> tensors;
-  for (auto& [name, tensor] : checkpoint.tensors_) {
-    const std::string_view prefix = name.starts_with("lm_head.") ? std::string_view() : kPrefix;
-    tensors.emplace(std::string(prefix) + name, std::move(tensor));
-  }
-  checkpoint.tensors_ = std::move(tensors);
-  return checkpoint;
-}
-
-// A family's name of its decoder and its output matrix, and that of a text model inside a model with images, becomes
-// "model." and "lm_head.".
-void Checkpoint::rename_decoder() {
-  constexpr std::pair<std::string_view, std::string_view> kPrefixes[] = {{"language_model.model.", "model."},
-                                                                         {"language_model.lm_head.", "lm_head."},
-                                                                         {"model.language_model.", "model."},
-                                                                         {"model.text_model.", "model."},
-                                                                         {"transformer.", "model."},
-                                                                         {"model.decoder.", "model."},
-                                                                         {"decoder.", "model."},
-                                                                         {"gpt_neox.", "model."},
-                                                                         {"embed_out.", "lm_head."}};
-  std::map<std::string, Tensor, std::less<>> tensors;
-  for (auto& [name, tensor] : tensors_) {
-    std::string renamed = name;
-    for (const auto& [from, to] : kPrefixes) {
-      if (name.starts_with(from)) renamed = std::string(to) + name.substr(from.size());
-    }
-    tensor.name = renamed;
-    tensors.emplace(std::move(renamed), std::move(tensor));
-  }
-  tensors_ = std::move(tensors);
-}
-
-// "NAME_blocks" [..., n, 16] and "NAME_scales" [..., n] become NAME [..., 32 n] in MXFP4.
-void Checkpoint::join_scales() {
-  constexpr std::string_view kBlocks = "_blocks";
-  std::vector<Tensor> joined;
-  for (const auto& [name, blocks] : tensors_) {
-    if (!name.ends_with(kBlocks) || blocks.dtype != "U8" || blocks.shape.size() < 2 || blocks.shape.back() != 16)
-      continue;
-    const std::string base = name.substr(0, name.size() - kBlocks.size());
-    const Tensor* scales = find(base + "_scales");
-    std::vector<std::uint64_t> shape(blocks.shape.begin(), blocks.shape.end() - 1);
-    if (scales == nullptr || scales->dtype != "U8" || scales->shape != shape) continue;
-    shape.back() *= 32;
-    joined.push_back({base, "MXFP4", std::move(shape), blocks.data, blocks.file, {}, scales->data});
-  }
-  for (Tensor& tensor : joined) {
-    tensors_.erase(tensor.name + "_blocks");
-    tensors_.erase(tensor.name + "_scales");
-    tensors_.emplace(tensor.name, std::move(tensor));
-  }
 }
 
 // Takes each tensor from the file that weight_map names; a tensor that it does not name, from the first file with one.

@@ -11,14 +11,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/backend/tensors.h"
 #include "core/backend/weights/blocks.h"
+#include "core/model/source/coded_matrix.h"
 #include "core/model/source/model_files.h"
 
 namespace quire::model {
@@ -27,23 +30,28 @@ inline constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;
 
 struct Tensor {
   std::string name;
-  std::string dtype;  // as in the header: "BF16"
+  std::string dtype;  // as in the header, "BF16"; of a coded one the name of its format
   std::vector<std::uint64_t> shape;
   FileBytes data;
-  std::string file;              // its name in errors
-  std::vector<float> factors{};  // of the numbers of each of its matrices: has_own_factor(); empty: 1
-  // Of MXFP4 in safetensors, a scale for each 32 inputs; data then has the codes alone, two inputs side by side in a
-  // byte.
-  FileBytes scales{};
+  std::string file;                        // its name in errors
+  std::vector<float> factors{};            // of the numbers of each of its matrices: has_own_factor(); empty: 1
+  std::optional<backend::Format> coded{};  // blocks, or codes with stored scales; nothing: plain, or not read
+  // Of coded matrices that do not lie in `data`.
+  std::shared_ptr<const CodedMatrix> matrix{};
 
-  float factor(std::uint64_t matrix) const { return factors.empty() ? 1.0f : factors[matrix]; }
-  std::uint64_t bytes() const;                    // in the file; of a tensor without data, those of its shape
-  std::uint64_t num_elements() const;             // overflow was checked when the header was read
-  std::optional<backend::Format> format() const;  // of F32, BF16 and F16; nullopt for any other dtype
-  // Of a block-quantised matrix of a GGUF file; nullopt for any other dtype.
-  std::optional<backend::BlockType> blocks() const;
-  // The format of its numbers in the file: format(), or blocks. nullopt: it is not read.
-  std::optional<backend::Format> stored_format() const;
+  void set_coded(backend::Format format, std::shared_ptr<const CodedMatrix> from);
+
+  // Of its rows as they are stored: CodedMatrix::columns().
+  std::span<const std::uint32_t> columns() const {
+    return matrix == nullptr ? std::span<const std::uint32_t>() : std::span(matrix->columns());
+  }
+  float factor(std::uint64_t of) const { return factors.empty() ? 1.0f : factors[of]; }
+  std::vector<FileBytes> parts() const;                  // all bytes in the files
+  std::uint64_t bytes() const;                           // of these; of a tensor without data, those of its shape
+  std::uint64_t num_elements() const;                    // overflow was checked when the header was read
+  std::optional<backend::Format> format() const;         // of F32, BF16 and F16; nullopt for any other dtype
+  std::optional<backend::BlockType> blocks() const;      // of coded ones
+  std::optional<backend::Format> stored_format() const;  // of its numbers: coded, or format(). nullopt: it is not read
 };
 
 // The tensors of one file, in file order.
@@ -51,19 +59,18 @@ std::vector<Tensor> parse_safetensors(FileBytes file, const std::string& name);
 
 class Checkpoint {
  public:
+  using Tensors = std::map<std::string, Tensor, std::less<>>;
+
   static Checkpoint open(const ModelFiles& files);
   // Opens one file of the directory, which must be there.
   static Checkpoint open_file(const ModelFiles& files, std::string_view name);
-  // Opens a decoder with its head: names begin with "model." and "lm_head.". A checkpoint saved from the decoder alone
-  // lacks the first: it is added. "transformer." and the like are replaced, and names of a text model inside a model
-  // with images shortened.
-  static Checkpoint open_decoder(const ModelFiles& files);
   // At least one file.
   static Checkpoint of(const ModelFiles& files, NamedTensors named);
 
   const Tensor* find(std::string_view name) const;
   // By name, ascending.
-  const std::map<std::string, Tensor, std::less<>>& tensors() const { return tensors_; }
+  const Tensors& tensors() const { return tensors_; }
+  void set_tensors(Tensors tensors) { tensors_ = std::move(tensors); }
   std::uint64_t num_parameters() const;
   std::uint64_t bytes() const;
   // The file that lists the tensors: the index of a sharded checkpoint, or the one safetensors file.
@@ -73,11 +80,9 @@ class Checkpoint {
 
  private:
   using ShardOf = std::map<std::string, std::string>;  // tensor name → file name
-  void rename_decoder();
-  void join_scales();
   void add_shards(const ModelFiles& files, const std::string& index, const ShardOf& shard_of);
 
-  std::map<std::string, Tensor, std::less<>> tensors_;
+  Tensors tensors_;
   std::string file_;
   std::vector<std::string> files_;
 };

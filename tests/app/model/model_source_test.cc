@@ -6,6 +6,7 @@
 #include "app/model/embedded_model.h"
 #include "app/model/loaded_model.h"
 #include "core/base/start_error.h"
+#include "core/model/decoder_checkpoint.h"
 #include "core/model/weights.h"
 #include "tests/support/temporary_folder.h"
 
@@ -115,7 +116,7 @@ TEST(ModelSource, QuantisedWeightsTakeThePlannedMemoryAndAreNamed) {
         Case{"w16a16", ", bf16 quantised to w16a16, ", "w16a16", 1.01}}) {
     const LoadedModel model = load_model(quiet_config(c.quantize), open_model("stories"), 16);
     EXPECT_EQ(model.packed_bytes, model.decoder->packed_bytes()) << c.quantize;
-    const PackedSize planned = packed_size_of(model::Checkpoint::open_decoder(*model.source.files), model.config,
+    const PackedSize planned = packed_size_of(model::open_decoder(*model.source.files), model.config,
                                               quantize_of(quiet_config(c.quantize)), *model.device);
     EXPECT_EQ(planned.bytes, model.decoder->packed_bytes()) << c.quantize;
     EXPECT_EQ(planned.step_bytes, model.decoder->step_bytes()) << c.quantize;

@@ -8,6 +8,7 @@
 
 #include "core/model/arch/architecture.h"
 #include "core/model/arch/config.h"
+#include "core/model/decoder_checkpoint.h"
 #include "core/model/source/safetensors.h"
 #include "core/model/tensor_table.h"
 #include "tests/core/model/family_configs.h"
@@ -362,7 +363,7 @@ std::vector<Case> dense_cases() {
              "fc2.weight [32, 28]; "}),
        false, "embed_tokens", "layers", "", false,
        "embed_positions.weight [66, 32]; project_in.weight [32, 16]; project_out.weight [16, 32]; ", 16},
-      // Names as Checkpoint::open_decoder() gives them: without "language_model.".
+      // Names as open_decoder() gives them: without "language_model.".
       {"gemma3_with_images", wrapped("gemma3", family("gemma3_text")), "",
        join({kSandwichNorms, kAttention, kMlp}) + head_norms},
       {"gemma4_with_images", wrapped("gemma4", family("gemma4_text", kFullLayers)), "",

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/cpu/cpu_ops.h"
+#include "core/model/decoder_checkpoint.h"
 #include "core/model/weights.h"
 #include "tests/core/model/fake_ops.h"
 #include "tests/core/model/family_configs.h"
@@ -260,7 +261,7 @@ TEST(FittedSpec, HasTheCheckpointsOutputMatrixOnlyIfTheConfigLeavesThatOpen) {
     const TempDir dir;
     dir.write("model.safetensors", safetensors_file(tensors));
     const auto files = ModelFiles::directory(dir.path());
-    return fitted(spec, Checkpoint::open_decoder(*files)).tied_head;
+    return fitted(spec, open_decoder(*files)).tied_head;
   };
   const ModelSpec open = spec_of(family("gemma2"));
   EXPECT_FALSE(is_tied(open, kOwn));

@@ -196,7 +196,7 @@ TEST(PackedFormat, KeepsBlocksTimesTheFormThatIsAskedButForRoutersAndTables) {
   constexpr auto kF32 = BlockActivation::kF32;
   constexpr auto kInt8 = BlockActivation::kInt8;
   Tensor blocks;
-  blocks.dtype = "Q4_K";
+  blocks.set_coded(Format::of_blocks(kType), nullptr);
   Tensor plain;
   plain.dtype = "BF16";
   const ModelSpec untied = config_with();
@@ -215,6 +215,26 @@ TEST(PackedFormat, KeepsBlocksTimesTheFormThatIsAskedButForRoutersAndTables) {
       EXPECT_EQ(packed_format(role, untied, blocks, std::nullopt, form, all), Format::of_blocks(kType, kF32));
     }
     EXPECT_EQ(packed_format(Role::kEmbedding, tied, blocks, std::nullopt, form, all), Format::of_blocks(kType, form));
+  }
+}
+
+TEST(PackedFormat, MultipliesStoredIntegersInIntegersAndFloatsInF32) {
+  using backend::Format;
+  const ModelSpec spec = config_with();
+  const auto all = [](Format) { return true; };
+  const auto none = [](Format) { return false; };
+  const auto packed = [&](Format stored, BlockActivation form, const auto& takes) {
+    Tensor tensor;
+    tensor.set_coded(stored, nullptr);
+    return packed_format(Role::kDown, spec, tensor, std::nullopt, form, takes);
+  };
+  EXPECT_EQ(packed(Format::kInt8, BlockActivation::kInt8, all), Format::kW8A8);
+  EXPECT_EQ(packed(Format::kInt8, BlockActivation::kF32, all), Format::kInt8);
+  const Format in_floats = Format::of_blocks(backend::BlockType::kNf4G64);
+  for (const auto form : {BlockActivation::kF32, BlockActivation::kInt8}) {
+    EXPECT_EQ(packed(Format::kFp8, form, all), Format::kFp8);
+    EXPECT_EQ(packed(in_floats, form, all), in_floats);
+    EXPECT_EQ(packed(in_floats, form, none), Format::kF32);
   }
 }
 

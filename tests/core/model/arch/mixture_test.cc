@@ -120,7 +120,7 @@ TEST(MixtureConfig, RefusesWhatNoFamilyHas) {
   const std::string mxfp4 = R"("quantization_config": {"quant_method": "mxfp4"})";
   EXPECT_EQ(refusal(family("gpt_oss", mxfp4)), "");
   EXPECT_THAT(refusal(family("qwen3_moe", mxfp4)), HasSubstr("'quantization_config'"));
-  EXPECT_THAT(refusal(family("gpt_oss", R"("quantization_config": {"quant_method": "gptq"})")),
+  EXPECT_THAT(refusal(family("gpt_oss", R"("quantization_config": {"quant_method": "aqlm"})")),
               HasSubstr("'quantization_config'"));
   EXPECT_THAT(refusal(family("phimoe", "\"num_experts_per_tok\": 3")), HasSubstr("sparsemixer chooses two"));
 }

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/model/decoder_checkpoint.h"
 #include "tests/core/model/tiny_checkpoint.h"
 
 namespace quire::model::safetensors_test {
@@ -209,7 +210,7 @@ TEST(Checkpoint, NamesADecodersTensorsAsItsModelDoes) {
     dir.write("model.safetensors", safetensors_file({{one, "F32", {1}, "1234"}, {two, "F32", {1}, "5678"}}));
     const auto files = ModelFiles::directory(dir.path());
     std::string reported;
-    const Checkpoint checkpoint = Checkpoint::open_decoder(*files);
+    const Checkpoint checkpoint = open_decoder(*files);
     for (const auto& [name, tensor] : checkpoint.tensors()) reported += name + " ";
     return reported;
   };

@@ -1,0 +1,31 @@
+#include "core/model/quantized/checks.h"
+
+#include <fmt/format.h>
+
+#include "core/base/log.h"
+#include "core/base/start_error.h"
+
+namespace quire::model {
+
+void refuse_tensor(const Tensor& tensor, const std::string& why) {
+  throw StartError(tensor.file + ": tensor '" + log_safe(tensor.name) + "' " + why);
+}
+
+void expect_tensor(const Tensor& tensor, std::string_view dtype, const std::vector<std::uint64_t>& shape) {
+  if (tensor.dtype != dtype) {
+    refuse_tensor(tensor, fmt::format("has dtype {}; expected {}", log_safe(tensor.dtype), dtype));
+  }
+  if (tensor.shape != shape) {
+    refuse_tensor(tensor, "has shape " + shape_text(tensor.shape) + "; expected " + shape_text(shape));
+  }
+}
+
+std::uint32_t canonical_group(const Tensor& codes, std::uint64_t group, std::uint64_t inputs, std::uint32_t largest) {
+  for (std::uint32_t size = largest; size >= 32; size /= 2) {
+    if (inputs % size == 0 && group % size == 0) return size;
+  }
+  if (group % 32 != 0) refuse_tensor(codes, fmt::format("has groups of {} inputs; expected a multiple of 32", group));
+  refuse_tensor(codes, fmt::format("has {} inputs; expected a multiple of 32", inputs));
+}
+
+}  // namespace quire::model

@@ -1,0 +1,23 @@
+// Checks of the tensors that a quantised matrix consists of.
+// Thread  start.
+// Fails   StartError naming file and tensor, what it has and what is expected.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/model/source/safetensors.h"
+
+namespace quire::model {
+
+[[noreturn]] void refuse_tensor(const Tensor& tensor, const std::string& why);
+void expect_tensor(const Tensor& tensor, std::string_view dtype, const std::vector<std::uint64_t>& shape);
+
+// The groups that a checkpoint's groups of inputs are cut into, which blocks have (core/backend/weights/blocks.h): the
+// largest of 128, 64 and 32 that divides both the group and the number of inputs. group 0: all inputs.
+std::uint32_t canonical_group(const Tensor& codes, std::uint64_t group, std::uint64_t inputs,
+                              std::uint32_t largest = 128);
+
+}  // namespace quire::model

@@ -1,0 +1,232 @@
+#include "core/model/quantized/quantization.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <boost/json/object.hpp>
+#include <string_view>
+#include <utility>
+
+#include "core/base/log.h"
+#include "core/model/source/other_formats.h"
+
+namespace quire::model {
+namespace {
+
+using Method = Quantization::Method;
+
+constexpr std::pair<std::string_view, Method> kMethods[] = {
+    {"gptq", Method::kGptq},
+    {"awq", Method::kAwq},
+    {"compressed-tensors", Method::kCompressedTensors},
+    {"fp8", Method::kFp8},
+    {"fbgemm_fp8", Method::kFp8},
+    {"modelopt", Method::kModelOpt},
+    {"modelopt_fp4", Method::kModelOpt},
+    {"bitsandbytes", Method::kBitsandbytes},
+    {"mxfp4", Method::kMxfp4},
+};
+
+void read_gptq(const JsonFields& fields, Quantization& out) {
+  std::string form = fields.optional_string("checkpoint_format").value_or("");
+  if (form.empty()) form = fields.optional_string("format").value_or("gptq");
+  if (form != "gptq" && form != "gptq_v2")
+    fields.refuse("checkpoint_format", "is " + log_safe(form) + "; expected gptq or gptq_v2");
+  out.method = Method::kGptq;
+  out.zeros_less_one = form == "gptq";
+  out.is_symmetric = fields.optional_bool("sym").value_or(false);
+  if (!fields.is_null("group_size") && fields.has("group_size")) {
+    const auto number = fields.optional_number("group_size", -1, 1 << 22);
+    out.group = number && *number > 0 ? static_cast<std::uint64_t>(*number) : 0;
+  }
+}
+
+void read_awq(const JsonFields& fields, Quantization& out) {
+  std::string version = fields.optional_string("version").value_or("gemm");
+  for (char& c : version) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c);
+  if (version != "gemm") fields.refuse("version", "is " + log_safe(version) + "; expected gemm");
+  out.method = Method::kAwq;
+}
+
+// AutoRound writes the tensors of GPTQ, AWQ or compressed-tensors.
+void read_auto_round(const JsonFields& fields, Quantization& out) {
+  const std::string packing = fields.optional_string("packing_format").value_or("auto_round:auto_gptq");
+  if (packing == "auto_round:auto_awq") {
+    out.method = Method::kAwq;
+  } else if (packing == "auto_round:auto_gptq" || packing == "auto_round:gptqmodel" || packing == "auto_round") {
+    read_gptq(fields, out);
+    out.zeros_less_one = packing == "auto_round:auto_gptq";
+  } else if (packing == "auto_round:llm_compressor") {
+    out.method = Method::kCompressedTensors;
+  } else {
+    fields.refuse(
+        "packing_format",
+        "is " + log_safe(packing) +
+            "; expected auto_round:auto_gptq, auto_round:gptqmodel, auto_round:auto_awq or auto_round:llm_compressor");
+  }
+}
+
+// "in 8 bits", "in fp8"
+std::string form_of(const JsonFields& fields) {
+  const std::uint64_t bits = fields.optional_uint("num_bits", 1, 64).value_or(16);
+  if (bits >= 16) return {};
+  return fields.optional_string("type") == "float" ? fmt::format("in fp{}", bits) : fmt::format("in {} bits", bits);
+}
+
+void read_compressed_tensors(const JsonFields& fields, Quantization& out) {
+  out.method = Method::kCompressedTensors;
+  if (const auto rotations = fields.optional_object("transform_config")) {
+    if (const auto groups = rotations->optional_object("config_groups"); groups && !groups->keys().empty()) {
+      rotations->refuse("config_groups",
+                        "has rotations of activations, which are not applied here: take a checkpoint without them");
+    }
+  }
+  if (const auto sparsity = fields.optional_object("sparsity_config")) {
+    const std::string form = sparsity->optional_string("format").value_or("dense");
+    if (form != "dense") sparsity->refuse("format", "is " + log_safe(form) + ": sparse matrices are not read");
+  }
+  const auto groups = fields.optional_object("config_groups");
+  for (const std::string& name : groups ? groups->keys() : std::vector<std::string>()) {
+    const auto group = groups->optional_object(name);
+    if (const auto weights = group->optional_object("weights")) {
+      const bool is_list = weights->is_array("block_structure");  // or text: "128x128"
+      const auto block = is_list ? weights->uint_or_list("block_structure", 1u << 20) : std::vector<std::uint64_t>();
+      if (block.size() == 2 && block[0] > 0 && block[1] > 0) out.block_outputs = block[0], out.block_inputs = block[1];
+    }
+    const auto inputs = group->optional_object("input_activations");
+    if (inputs && out.activations.empty()) out.activations = form_of(*inputs);
+  }
+}
+
+void read_fp8(const JsonFields& fields, Quantization& out) {
+  out.method = Method::kFp8;
+  if (const auto form = fields.optional_string("fmt"); form && *form != "e4m3" && *form != "e4m3fn") {
+    fields.refuse("fmt", "is " + log_safe(*form) + "; expected e4m3");
+  }
+  const std::vector<std::uint64_t> block = fields.uint_or_list("weight_block_size", 1u << 20);
+  if (!block.empty()) {
+    if (block.size() != 2 || block[0] == 0 || block[1] == 0)
+      fields.mismatch("weight_block_size", "expected two sizes: of outputs and of inputs");
+    out.block_outputs = block[0];
+    out.block_inputs = block[1];
+  }
+  out.activations = "in fp8";
+}
+
+void read_modelopt(const JsonFields& fields, Quantization& out) {
+  out.method = Method::kModelOpt;
+  const auto algorithm = fields.optional_string("quant_algo");
+  if (!algorithm) return;
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kAlgorithms = {
+      {{"FP8", "in fp8"},
+       {"FP8_PER_CHANNEL_PER_TOKEN", "in fp8"},
+       {"FP8_PB_WO", ""},
+       {"NVFP4", "in fp4"},
+       {"W4A16_NVFP4", ""},
+       {"MXFP8", "in fp8"},
+       {"MIXED_PRECISION", "in fp8 or fp4"}}};
+  for (const auto& [name, activations] : kAlgorithms) {
+    if (*algorithm != name) continue;
+    out.activations = activations;
+    return;
+  }
+  fields.refuse(
+      "quant_algo",
+      "is " + log_safe(*algorithm) +
+          "; expected FP8, FP8_PER_CHANNEL_PER_TOKEN, FP8_PB_WO, NVFP4, W4A16_NVFP4, MXFP8 or MIXED_PRECISION");
+}
+
+void read_bitsandbytes(const JsonFields& fields, Quantization& out) {
+  out.method = Method::kBitsandbytes;
+  if (fields.optional_bool("load_in_8bit").value_or(false)) out.activations = "in 8 bits";
+}
+
+Quantization read_method(const JsonFields& fields, std::string_view method) {
+  Quantization out;
+  if (method == "auto-round" || method == "intel/auto-round") {
+    read_auto_round(fields, out);
+    return out;
+  }
+  for (const auto& [name, known] : kMethods) {
+    if (name == method) out.method = known;
+  }
+  switch (out.method) {
+    case Method::kGptq:
+      read_gptq(fields, out);
+      break;
+    case Method::kAwq:
+      read_awq(fields, out);
+      break;
+    case Method::kCompressedTensors:
+      read_compressed_tensors(fields, out);
+      break;
+    case Method::kFp8:
+      read_fp8(fields, out);
+      break;
+    case Method::kModelOpt:
+      read_modelopt(fields, out);
+      break;
+    case Method::kBitsandbytes:
+      read_bitsandbytes(fields, out);
+      break;
+    case Method::kMxfp4:
+      break;
+  }
+  return out;
+}
+
+bool is_read(std::string_view method) {
+  for (const auto& [name, known] : kMethods) {
+    if (name == method) return true;
+  }
+  return method == "auto-round" || method == "intel/auto-round";
+}
+
+// A quantization_config without a quant_method.
+std::string method_of(const JsonFields& made) {
+  if (const auto given = made.optional_string("quant_method")) return *given;
+  const bool is_bitsandbytes =
+      made.optional_bool("load_in_4bit").value_or(false) || made.optional_bool("load_in_8bit").value_or(false);
+  if (is_bitsandbytes) return "bitsandbytes";
+  return made.has("config_groups") ? "compressed-tensors" : made.has("quant_algo") ? "modelopt" : "";
+}
+
+}  // namespace
+
+std::optional<Quantization> read_quantization(const JsonFields& config) {
+  if (config.has("quantization")) config.refuse("quantization", "is set: " + explain_quantization("mlx", 0));
+  for (const char* key : {"quantization_config", "compression_config"}) {
+    const auto made = config.optional_object(key);
+    if (!made) continue;
+    const std::string method = method_of(*made);
+    if (is_read(method)) return read_method(*made, method);
+    config.refuse(key, "is set: " + explain_quantization(method, made->optional_uint("bits", 0, 64).value_or(0)));
+  }
+  return std::nullopt;
+}
+
+std::optional<Quantization> quantization_of(const ModelFiles& files) {
+  const auto object_of = [&](const char* name) -> std::optional<boost::json::object> {
+    const auto bytes = files.find(name);
+    if (!bytes) return std::nullopt;
+    return parse_object({reinterpret_cast<const char*>(bytes->data()), bytes->size()}, files.describe(name));
+  };
+  if (const auto config = object_of("config.json")) {
+    const JsonFields fields(*config, files.describe("config.json"));
+    if (auto found = read_quantization(fields)) return found;
+    if (const auto text = fields.optional_object("text_config")) {
+      if (auto found = read_quantization(*text)) return found;
+    }
+  }
+  if (const auto config = object_of("hf_quant_config.json")) {
+    const JsonFields fields(*config, files.describe("hf_quant_config.json"));
+    if (const auto made = fields.optional_object("quantization")) return read_method(*made, "modelopt");
+  }
+  for (const auto& [name, method] :
+       {std::pair("quantize_config.json", "gptq"), std::pair("quant_config.json", "awq")}) {
+    if (const auto config = object_of(name)) return read_method(JsonFields(*config, files.describe(name)), method);
+  }
+  return std::nullopt;
+}
+
+}  // namespace quire::model

@@ -1,0 +1,38 @@
+// Matrices whose numbers lie in several tensors of a file, codes in one and scales in others, as rows of one format
+// (core/model/quantized).
+// Owner   borrows the mapped files, which must outlive the object.
+// Thread  one, at start.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "core/model/source/mapped_file.h"
+
+namespace quire::model {
+
+class CodedMatrix {
+ public:
+  virtual ~CodedMatrix() = default;
+
+  // All rows of one of the tensor's matrices, of backend::row_bytes() each, in the tensor's stored_format().
+  // StartError: a scale that is not a finite number, naming its tensor.
+  virtual void read(std::uint64_t matrix, std::span<std::byte> rows) const = 0;
+  // The bytes of the tensors that it reads.
+  const std::vector<FileBytes>& parts() const { return parts_; }
+  // Input i of read()'s rows is input columns()[i] of the matrix. Empty: input i.
+  const std::vector<std::uint32_t>& columns() const { return columns_; }
+
+ protected:
+  explicit CodedMatrix(std::vector<FileBytes> parts, std::vector<std::uint32_t> columns = {})
+      : parts_(std::move(parts)), columns_(std::move(columns)) {}
+
+ private:
+  std::vector<FileBytes> parts_;
+  std::vector<std::uint32_t> columns_;
+};
+
+}  // namespace quire::model
