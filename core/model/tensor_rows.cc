@@ -9,22 +9,31 @@
 
 namespace quire::model {
 
-TensorRows::TensorRows(const Tensor& tensor, const TensorPart& part, TensorEntry::Kind kind, bool widens)
-    : format_(*tensor.stored_format()) {
+TensorRows::TensorRows(const Tensor& tensor, const TensorPart& part, TensorEntry::Kind kind, bool widens,
+                       LastRead* last_read)
+    : format_(*tensor.stored_format()), factor_(tensor.factor(part.index())) {
   const bool whole = kind != TensorEntry::Kind::kMatrix;
+  CHECK(!whole || !tensor.coded);
   const std::uint64_t count = part.matrix == TensorPart::kOnly ? 1 : tensor.shape.front();
   const std::uint64_t num_elements = tensor.num_elements() / count;
   num_rows_ = whole && part.rows == 0 ? num_elements : part.rows_in_file();
+  const std::uint64_t file_inputs = part.transposed ? part.all_rows() : part.inputs();  // of a matrix
   FileBytes own;
   if (tensor.matrix != nullptr) {
-    row_bytes_ = backend::row_bytes(format_, part.inputs());
-    whole_.resize(part.all_rows() * row_bytes_);
-    tensor.matrix->read(part.index(), whole_);
+    own = read_coded(tensor, part, last_read);
+    row_bytes_ = backend::row_bytes(format_, file_inputs);
   } else {
     const std::size_t size = tensor.data.size() / count;
     own = tensor.data.subspan(part.index() * size, size);
-    row_bytes_ = size / (whole ? num_elements : part.all_rows());
-    if (part.transposed) transpose(own, size / num_elements, part);
+    row_bytes_ = size / (whole ? num_elements : num_elements / file_inputs);
+  }
+  if (part.transposed && tensor.coded) {
+    const FileBytes rows = own.subspan(part.first_input * row_bytes_, part.inputs() * row_bytes_);
+    const std::vector<float> numbers = widened(tensor, rows, part.inputs(), file_inputs);
+    format_ = backend::Format::kF32;
+    transpose(reinterpret_cast<const std::byte*>(numbers.data()), sizeof(float), part);
+  } else if (part.transposed) {
+    transpose(own.data() + part.first_input * row_bytes_, row_bytes_ / file_inputs, part);
   }
   const FileBytes all = whole_.empty() ? own : FileBytes(whole_);
   if (part.run != 0) {
@@ -34,17 +43,37 @@ TensorRows::TensorRows(const Tensor& tensor, const TensorPart& part, TensorEntry
   }
   if (part.turned != 0) reorder(part);
   if (part.copies != 1) copy_heads(part);
-  if (!tensor.coded) return;
-  CHECK(!whole && !part.transposed);
-  if (!widens) return;
-  widened_.resize(num_rows_ * part.inputs());
-  for (std::uint64_t row = 0; row < num_rows_; ++row) {
-    const std::span<float> numbers = std::span(widened_).subspan(row * part.inputs(), part.inputs());
-    backend::widen_row(stored().data() + row * row_bytes_, format_, numbers);
-    put_in_order(tensor.columns(), numbers);
-    for (float& number : numbers) number *= tensor.factor(part.index());
-  }
+  if (!widens || !tensor.coded || part.transposed) return;
+  widened_ = widened(tensor, stored(), num_rows_, part.inputs());
   format_ = backend::Format::kF32;
+}
+
+FileBytes TensorRows::read_coded(const Tensor& tensor, const TensorPart& part, LastRead* last_read) {
+  const bool is_last =
+      last_read != nullptr && last_read->matrix == tensor.matrix.get() && last_read->index == part.index();
+  if (is_last) {
+    coded_ = last_read->rows;
+    return *coded_;
+  }
+  const std::uint64_t rows = tensor.shape[tensor.shape.size() - 2];
+  std::vector<std::byte> bytes(rows * backend::row_bytes(format_, tensor.shape.back()));
+  tensor.matrix->read(part.index(), bytes);
+  coded_ = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+  if (last_read != nullptr) *last_read = {tensor.matrix.get(), part.index(), coded_};
+  return *coded_;
+}
+
+std::vector<float> TensorRows::widened(const Tensor& tensor, FileBytes rows, std::uint64_t count,
+                                       std::uint64_t inputs) const {
+  std::vector<float> out(count * inputs);
+  const float factor = factor_;
+  for (std::uint64_t row = 0; row < count; ++row) {
+    const std::span<float> numbers = std::span(out).subspan(row * inputs, inputs);
+    backend::widen_row(rows.data() + row * row_bytes_, format_, numbers);
+    put_in_order(tensor.columns(), numbers);
+    for (float& number : numbers) number *= factor;
+  }
+  return out;
 }
 
 void TensorRows::put_in_order(std::span<const std::uint32_t> columns, std::span<float> row) {
@@ -55,10 +84,9 @@ void TensorRows::put_in_order(std::span<const std::uint32_t> columns, std::span<
 
 FileBytes TensorRows::bytes() const { return widened_.empty() ? stored() : std::as_bytes(std::span(widened_)); }
 
-void TensorRows::transpose(FileBytes own, std::size_t size, const TensorPart& part) {
+void TensorRows::transpose(const std::byte* from, std::size_t size, const TensorPart& part) {
   row_bytes_ = part.inputs() * size;
   whole_.resize(part.all_rows() * row_bytes_);
-  const std::byte* from = own.data() + part.first_input * part.all_rows() * size;
   for (std::uint64_t input = 0; input < part.inputs(); ++input) {
     for (std::uint64_t row = 0; row < part.all_rows(); ++row, from += size) {
       std::memcpy(whole_.data() + row * row_bytes_ + input * size, from, size);

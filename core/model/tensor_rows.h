@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -18,10 +19,19 @@
 
 namespace quire::model {
 
+// The rows of the coded matrix that was read last: parts of one matrix often come one after another.
+struct LastRead {
+  const CodedMatrix* matrix = nullptr;
+  std::uint64_t index = 0;
+  std::shared_ptr<const std::vector<std::byte>> rows{};
+};
+
 class TensorRows {
  public:
-  // `tensor` has been checked against the table: its stored_format() is known. widens: coded ones to f32.
-  TensorRows(const Tensor& tensor, const TensorPart& part, TensorEntry::Kind kind, bool widens = false);
+  // `tensor` has been checked against the table: its stored_format() is known. widens: coded ones to f32, as transposed
+  // ones always are.
+  TensorRows(const Tensor& tensor, const TensorPart& part, TensorEntry::Kind kind, bool widens = false,
+             LastRead* last_read = nullptr);
 
   std::uint64_t size() const { return num_rows_; }
   FileBytes bytes() const;
@@ -29,17 +39,23 @@ class TensorRows {
 
  private:
   FileBytes stored() const { return ordered_.empty() ? bytes_ : FileBytes(ordered_); }
-  void transpose(FileBytes own, std::size_t size, const TensorPart& part);  // size: bytes of an element
+  FileBytes read_coded(const Tensor& tensor, const TensorPart& part, LastRead* last_read);
+  // Of a coded matrix the rows of the file from `first` on, as f32.
+  std::vector<float> widened(const Tensor& tensor, FileBytes rows, std::uint64_t count, std::uint64_t inputs) const;
+  // from: the file's row that is the first input; size: bytes of an element.
+  void transpose(const std::byte* from, std::size_t size, const TensorPart& part);
   void gather_runs(FileBytes all, const TensorPart& part);
   void reorder(const TensorPart& part);
   static void put_in_order(std::span<const std::uint32_t> columns, std::span<float> row);
   void copy_heads(const TensorPart& part);
 
   backend::Format format_;
+  float factor_;  // of its coded numbers
   std::uint64_t num_rows_ = 0;
   std::size_t row_bytes_ = 0;
   FileBytes bytes_;
-  std::vector<std::byte> whole_;  // the matrix, if it is not as the file has it
+  std::shared_ptr<const std::vector<std::byte>> coded_;  // a matrix that does not lie in the file as it is read
+  std::vector<std::byte> whole_;                         // the matrix, if it is transposed
   std::vector<std::byte> ordered_;
   std::vector<float> widened_;  // of coded numbers, where they are
 };

@@ -62,8 +62,8 @@ void check_tensor(const TensorPart& expected, const ModelSpec& spec, const Check
     problems.add(tensor->file + ": tensor '" + tensor->name + "' has shape " + shape_text(tensor->shape) +
                  "; config.json expects " + shape_text(expected.shape));
   }
-  const bool may_be_blocks = expected.shape.size() > 1 && !expected.transposed;
-  if (!(may_be_blocks ? tensor->stored_format() : tensor->format())) {
+  const bool may_be_coded = expected.shape.size() > 1 && (!expected.transposed || tensor->matrix != nullptr);
+  if (!(may_be_coded ? tensor->stored_format() : tensor->format())) {
     problems.add(tensor->file + ": tensor '" + tensor->name + "' has dtype " + log_safe(tensor->dtype) +
                  "; expected F32, BF16 or F16");
   }
@@ -180,15 +180,18 @@ class WeightReader {
 
   // The parts of a run have one type.
   backend::Format format_of(const TensorEntry& entry, const Run& run) const {
-    return packed_format(entry.role, loading_.spec, tensor(entry.parts[run.first]), loading_.options.quantize,
-                         loading_.options.blocks,
-                         [&](backend::Format format) { return loading_.factory.takes(format); });
+    const TensorPart& part = entry.parts[run.first];
+    return packed_format(
+        entry.role, loading_.spec, tensor(part), loading_.options.quantize, loading_.options.blocks,
+        [&](backend::Format format) { return loading_.factory.takes(format); }, part.transposed);
   }
 
   // Coded numbers that the device does not take as they are, or that are quantised anew, are packed from f32.
   bool widens(const TensorEntry& entry, const Run& run) const {
-    const backend::Format stored = *tensor(entry.parts[run.first]).stored_format();
+    const Tensor& first = tensor(entry.parts[run.first]);
+    const backend::Format stored = *first.stored_format();
     const backend::Format format = format_of(entry, run);
+    if (first.coded && entry.parts[run.first].transposed) return true;
     return !loading_.factory.takes(stored) || (has_own_factor(stored) && !format.is_blocks()) ||
            (has_stored_scales(stored) && !keeps_codes(stored, format));
   }
@@ -203,7 +206,7 @@ class WeightReader {
     for (std::size_t i = run.first; i < run.last; ++i) {
       const TensorPart& part = entry.parts[i];
       digest(part);
-      rows.emplace_back(tensor(part), part, entry.kind, widens);
+      rows.emplace_back(tensor(part), part, entry.kind, widens, &last_read_);
       matrices.push_back({rows.back().bytes().data(), rows.back().format(), static_cast<std::uint32_t>(part.num_rows()),
                           static_cast<std::uint32_t>(part.inputs()), widens ? 1.0f : tensor(part).factor(part.index()),
                           widens ? std::span<const std::uint32_t>() : tensor(part).columns()});
@@ -260,6 +263,7 @@ class WeightReader {
   const std::uint64_t size_ = bytes_of_tensors();
   std::uint64_t done_ = 0;  // of size_
   std::size_t step_bytes_ = 0;
+  LastRead last_read_;
   Weights out_;
 };
 
@@ -397,10 +401,11 @@ std::optional<backend::Format> quantize_of(Role role, const ModelSpec& spec, std
 
 backend::Format packed_format(Role role, const ModelSpec& spec, const Tensor& tensor,
                               std::optional<backend::Format> asked, BlockActivation blocks,
-                              const std::function<bool(backend::Format)>& takes) {
+                              const std::function<bool(backend::Format)>& takes, bool transposed) {
   using backend::Format;
   if (const auto quantized = quantize_of(role, spec, asked)) return *quantized;
   const Format stored = *tensor.stored_format();
+  if (transposed && tensor.coded) return Format::kF32;
   const bool is_exact = is_router(role) || is_looked_up(role, spec) || blocks == BlockActivation::kF32;
   Format own = stored;
   if (stored.is_blocks()) {
