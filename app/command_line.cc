@@ -71,6 +71,7 @@ class Parser {
     add_fields(*pull_, kPull, typed_);
     add_fields(*list_, kList, typed_);
     add_fields(*remove_, kRemove, typed_);
+    add_fields(*quantize_, kQuantize, typed_);
     add_fields(*build_datastore_, kBuildDatastore, typed_);
     serve_->add_flag("--plan", out_.serve.plan,
                      "print the memory, blocks and sequences of a server, and exit without starting one");
@@ -134,6 +135,15 @@ class Parser {
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
         ->required();
     build_datastore_->add_option("--output", out_.build_datastore.output, "file to write")
+        ->type_name("text")
+        ->required();
+    quantize_
+        ->add_option("--to", out_.quantize.to,
+                     "the form: w8a8, fp8 or w4a16 of a directory, q8_0 or q4_0 of a GGUF file")
+        ->type_name("w8a8|fp8|w4a16|q8_0|q4_0")
+        ->check(CLI::IsMember({"w8a8", "fp8", "w4a16", "q8_0", "q4_0"}))
+        ->required();
+    quantize_->add_option("--out", out_.quantize.out, "directory, or GGUF file, to write")
         ->type_name("text")
         ->required();
     key_flags_.add(*key_, out_.key);
@@ -292,6 +302,7 @@ class Parser {
                    : chosen.front() == pull_     ? Command::kPull
                    : chosen.front() == list_     ? Command::kList
                    : chosen.front() == remove_   ? Command::kRemove
+                   : chosen.front() == quantize_ ? Command::kQuantize
                    : chosen.front() == key_      ? Command::kKey
                                                  : Command::kBuildDatastore;
     take_options(problems);
@@ -391,6 +402,7 @@ class Parser {
   CLI::App* pull_ = app_.add_subcommand("pull", "Download a model from the Hugging Face hub, or its newest revision");
   CLI::App* list_ = app_.add_subcommand("list", "List the downloaded models, and whether they can be served");
   CLI::App* remove_ = app_.add_subcommand("rm", "Remove one revision of a downloaded model");
+  CLI::App* quantize_ = app_.add_subcommand("quantize", "Write a model with its matrices in fewer bits");
   CLI::App* build_datastore_ = app_.add_subcommand(
       "build-datastore", "Write the datastore file of retrieval-based speculation (rest) from texts");
 

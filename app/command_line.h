@@ -27,6 +27,7 @@ enum class Command : std::uint8_t {
   kPull,
   kList,
   kRemove,
+  kQuantize,
   kBuildDatastore,
   kKey
 };
@@ -45,6 +46,7 @@ struct CommandLine {
   ListOptions list;
   RemoveOptions remove;
   std::vector<std::string> bench_args;  // the words after `quire bench`, as typed
+  QuantizeOptions quantize;
   BuildDatastoreOptions build_datastore;
   KeyOptions key;
 };

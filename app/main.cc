@@ -47,6 +47,8 @@ int run(const std::vector<std::string>& args) {
       return list(config, line.list);
     case Command::kRemove:
       return remove(config, line.remove);
+    case Command::kQuantize:
+      return quantize(with_local_models(config), line.quantize);
     case Command::kBuildDatastore:
       return build_datastore(with_local_models(config), line.build_datastore);
     case Command::kKey:

@@ -27,9 +27,8 @@ constexpr OtherCommand kOtherCommands[] = {
     {"llama-bench", "bench", "it is quire bench MODEL"},
     {"llama-cli", "chat", "it is quire chat MODEL, or quire generate MODEL PROMPT"},
     {"llama-perplexity", "", "there is no such command; docs/quantization.md has perplexities"},
-    {"llama-quantize", "serve", "weights are quantised while loading: quire serve MODEL --quantize int8"},
+    {"llama-quantize", "quantize", "it is quire quantize FILE.gguf --to q8_0 --out OUT.gguf; quire serve MODEL --quantize int8 quantises while loading"},
     {"llama-server", "serve", "it is quire serve MODEL; docs/llama-flags.md has its flags"},
-    {"quantize", "serve", "weights are quantised while loading: quire serve MODEL --quantize int8"},
     {"server", "serve", "it is quire serve MODEL"},
     // Hugging Face, and common words
     {"benchmark", "bench", "it is quire bench MODEL"},

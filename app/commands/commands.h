@@ -66,6 +66,11 @@ struct RemoveOptions {
   bool yes = false;  // without asking
 };
 
+struct QuantizeOptions {
+  std::string to;   // "w8a8", "fp8", "w4a16", "q8_0" or "q4_0"
+  std::string out;  // a directory; of q8_0 and q4_0 a file
+};
+
 struct BuildDatastoreOptions {
   std::vector<std::string> texts;  // files and directories
   std::string output;
@@ -96,6 +101,7 @@ int diagnose(const Config& config, const DoctorOptions& options);
 int pull(const Config& config);
 int list(const Config& config, const ListOptions& options);
 int remove(const Config& config, const RemoveOptions& options);
+int quantize(const Config& config, const QuantizeOptions& options);
 int build_datastore(const Config& config, const BuildDatastoreOptions& options);
 int make_key(const KeyOptions& options);
 

@@ -270,7 +270,7 @@ std::string commands_text(const Field& field) {
   constexpr std::pair<unsigned, std::string_view> kNames[] = {
       {kServe, "serve"}, {kGenerate, "generate"}, {kBench, "bench"},   {kInspect, "inspect"},
       {kPs, "ps"},       {kStop, "stop"},         {kDoctor, "doctor"}, {kBuildDatastore, "build-datastore"},
-      {kPull, "pull"},   {kList, "list"},         {kRemove, "rm"}};
+      {kPull, "pull"},   {kList, "list"},         {kRemove, "rm"},     {kQuantize, "quantize"}};
   std::string out;
   for (const auto& [bit, name] : kNames) {
     if (field.commands & bit) out += fmt::format("{}{}", out.empty() ? "" : ", ", name);

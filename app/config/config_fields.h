@@ -29,12 +29,13 @@ enum CommandSet : unsigned {
   kRemove = 128,
   kPs = 256,
   kStop = 512,
-  kDoctor = 1024
+  kDoctor = 1024,
+  kQuantize = 2048
 };
-inline constexpr unsigned kRunning = kServe | kGenerate | kBench;    // commands that run the model
-inline constexpr unsigned kLooking = kRunning | kInspect | kDoctor;  // commands that read its weights
-inline constexpr unsigned kReading = kLooking | kBuildDatastore;     // commands that read a model
-inline constexpr unsigned kNaming = kReading | kPull | kRemove;      // commands that take MODEL
+inline constexpr unsigned kRunning = kServe | kGenerate | kBench;             // commands that run the model
+inline constexpr unsigned kLooking = kRunning | kInspect | kDoctor;           // commands that read its weights
+inline constexpr unsigned kReading = kLooking | kBuildDatastore | kQuantize;  // commands that read a model
+inline constexpr unsigned kNaming = kReading | kPull | kRemove;               // commands that take MODEL
 inline constexpr unsigned kAll = kNaming | kList | kPs | kStop;
 
 // The sections of --help and of docs/flags.md, in their order.

@@ -283,7 +283,7 @@ constexpr ForeignFlag kFlags[] = {
     {"prefix-match-unit", "", kOne, kNoted, "", "equal prefixes are shared block by block; the answers are the same"},
     {"profiler-config", "", kOne, kRefused, "", "use perf on the process"},
     {"pt-load-map-location", "", kOne, kNoted, "", "the checkpoint is mapped and packed once"},
-    {"quantization", "-q", kOne, kNoted, "none", "a plain checkpoint is quantised as it is loaded by --quantize int8, int4, fp8, w8a8, w4a8 or w16a16; quantized checkpoints are refused by name"},
+    {"quantization", "-q", kOne, kNoted, "none", "a plain checkpoint is quantised as it is loaded by --quantize int8, int4, fp8, w8a8, w4a8 or w16a16; a quantized one is read as its config.json says"},
     {"quantization-config", "", kOne, kRefused, "", "see --quantize"},
     {"ray-workers-use-nsight", "", kNone, kNoted, "", kOneProcess},
     {"reasoning-config", "", kOne, kRefused, "", "there is no such feature"},

@@ -1,5 +1,5 @@
-// Conversions of bf16, f16 and fp8 (e4m3fn), as bits, to f32 (exact), and of bf16 and fp8 from it (to nearest, ties to
-// even). Results are those of the vector instructions.
+// Conversions of bf16, f16 and fp8 (e4m3fn), as bits, to f32 (exact), and from it (to nearest, ties to even). Results
+// are those of the vector instructions.
 // Shape   scalars.
 // Source  bf16: top half of an f32; f16: IEEE 754-2019 binary16; fp8: OCP 8-bit Floating Point Specification 1.0.
 #pragma once
@@ -25,6 +25,20 @@ constexpr float f32_of_f16(std::uint16_t bits) {
   if (exponent != 0) return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (fraction << 13));
   const float magnitude = static_cast<float>(fraction) * 0x1p-24f;  // subnormals and zero: exact
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(magnitude) | sign);
+}
+
+constexpr std::uint16_t f16_of_f32(float value) {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
+  const auto sign = static_cast<std::uint16_t>(bits >> 16 & 0x8000u);
+  const std::uint32_t magnitude = bits & 0x7fffffffu;
+  if (magnitude > 0x7f800000u) return static_cast<std::uint16_t>(sign | 0x7e00u);
+  if (magnitude >= 0x477ff000u) return static_cast<std::uint16_t>(sign | 0x7c00u);  // from 65520 on, infinity
+  if (magnitude < 0x38800000u) {  // subnormal: whole multiples of 2^-24; the addition rounds
+    const float whole = std::bit_cast<float>(magnitude) * 0x1p24f + 0x1p23f;
+    return static_cast<std::uint16_t>(sign | (std::bit_cast<std::uint32_t>(whole) & 0x7ffu));
+  }
+  const std::uint32_t rounded = (magnitude + 0xfffu + ((magnitude >> 13) & 1u)) >> 13;
+  return static_cast<std::uint16_t>(sign | (rounded - (112u << 10)));
 }
 
 inline constexpr float kFp8Highest = 448.0f;

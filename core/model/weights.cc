@@ -87,12 +87,6 @@ void check_tied_head(const ModelSpec& spec, const Checkpoint& checkpoint, Proble
                "output matrix");
 }
 
-std::vector<float> widened(FileBytes bytes, std::uint64_t count, backend::Format format) {
-  std::vector<float> out(count);
-  backend::widen(bytes.data(), format, out);
-  return out;
-}
-
 // Arguments of load_weights().
 struct Loading {
   backend::Factory& factory;
@@ -238,7 +232,8 @@ class WeightReader {
   std::vector<float> values(const TensorPart& part) {
     digest(part);
     const TensorRows rows(tensor(part), part, Kind::kVector);
-    std::vector<float> out = widened(rows.bytes(), rows.size(), rows.format());
+    std::vector<float> out(rows.size());
+    backend::widen(rows.bytes().data(), rows.format(), out);
     release(tensor(part));
     return out;
   }

@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "core/base/check.h"
 #include "core/base/log.h"
 #include "core/base/start_error.h"
 
@@ -155,6 +156,12 @@ bool is_gguf(FileBytes file) {
   return file.size() >= kMagic.size() && std::memcmp(file.data(), kMagic.data(), kMagic.size()) == 0;
 }
 
+std::uint32_t gguf_type_id(std::string_view dtype) {
+  const auto* found = std::ranges::find(kDataTypes, dtype, &DataType::name);
+  CHECK(found != std::end(kDataTypes));
+  return found->id;
+}
+
 std::string explain_gguf_type(std::string_view dtype) {
   const auto* found = std::ranges::find(kDataTypes, dtype, &DataType::name);
   if (found == std::end(kDataTypes) || found->instead.empty()) return "";
@@ -181,6 +188,17 @@ GgufFile::GgufFile(FileBytes file, std::string name) : file_(file), name_(std::m
   }
   read_values(reader, num_values);
   read_tensors(reader, num_tensors);
+}
+
+void GgufFile::append_value(std::string_view key, std::string& out) const {
+  const auto put = [&](const auto& number) { out.append(reinterpret_cast<const char*>(&number), sizeof(number)); };
+  const Value& value = values_.at(key);
+  put(std::uint64_t{key.size()});
+  out += key;
+  if (value.is_array) put(GgufType::kArray);
+  put(value.type);
+  if (value.is_array) put(value.count);
+  out.append(reinterpret_cast<const char*>(value.bytes.data()), value.bytes.size());
 }
 
 void GgufFile::read_values(Reader& reader, std::uint64_t count) {

@@ -68,6 +68,9 @@ class GgufFile {
   std::optional<std::vector<bool>> flags(std::string_view key) const;
   std::optional<std::vector<std::string_view>> texts(std::string_view key) const;
 
+  // A key and its value as bytes of a file, behind those of `out`.
+  void append_value(std::string_view key, std::string& out) const;
+
   [[noreturn]] void refuse_key(std::string_view key, const std::string& what) const;
 
  private:
@@ -94,6 +97,9 @@ class GgufFile {
 
 // True if the bytes begin as a GGUF file does.
 bool is_gguf(FileBytes file);
+
+// GGUF's number of a tensor's type, which is known.
+std::uint32_t gguf_type_id(std::string_view dtype);
 
 // For tensors whose type quire does not read: "IQ3_S, which is not read; take a file of type Q3_K". Empty: it is read.
 std::string explain_gguf_type(std::string_view dtype);

@@ -85,6 +85,24 @@ TEST(FloatBits, AnyNanStaysANanOfItsSign) {
   }
 }
 
+TEST(FloatBits, EveryF16ComesBackAsItselfAndItsGapsRoundToNearestAndTheirMiddlesToEven) {
+  for (std::uint32_t low = 0; low < 0x7c00; ++low) {
+    const float below = f32_of_f16(static_cast<std::uint16_t>(low));
+    const float above = low == 0x7bff ? 65536.0f : f32_of_f16(static_cast<std::uint16_t>(low + 1));
+    const float middle = (below + above) / 2;
+    for (const float sign : {1.0f, -1.0f}) {
+      const std::uint32_t bit = sign < 0 ? 0x8000 : 0;
+      EXPECT_EQ(f16_of_f32(sign * below), bit | low);
+      EXPECT_EQ(f16_of_f32(sign * std::nextafter(middle, 0.0f)), bit | low);
+      EXPECT_EQ(f16_of_f32(sign * middle), bit | (low + (low & 1)));
+      EXPECT_EQ(f16_of_f32(sign * std::nextafter(middle, 1e6f)), bit | (low + 1));
+    }
+  }
+  EXPECT_EQ(f16_of_f32(INFINITY), 0x7c00);
+  EXPECT_EQ(f16_of_f32(-1e30f), 0xfc00);
+  EXPECT_TRUE(std::isnan(f32_of_f16(f16_of_f32(NAN))));
+}
+
 TEST(FloatBits, EveryFp8MeansItsSignExponentAndFractionAndComesBackAsItself) {
   for (std::uint32_t bits = 0; bits < 256; ++bits) {
     const int exponent = static_cast<int>(bits >> 3 & 15);
