@@ -58,7 +58,7 @@ constexpr CommandText kCommandTexts[] = {
     {"quantize", "MODEL", {{
         {"quire quantize Qwen/Qwen3-0.6B --to w8a8 --out q8", "8 bits, and inputs in 8 bits: quire, transformers and vLLM read it"},
         {"quire quantize DIR --to w4a16 --out q4", "4 bits in groups of 128; goes on where it was interrupted"},
-        {"quire quantize model-f16.gguf --to q8_0 --out model-q8_0.gguf", "a GGUF file"}}}},
+        {"quire quantize a-f16.gguf --to q8_0 --out a-q8_0.gguf", "a GGUF file"}}}},
     {"build-datastore", "[MODEL]", {{
         {"quire build-datastore --text a.txt --output a.ds", "for the tokenizer of the model inside the program"},
         {"quire build-datastore --text src --output a.ds ORG/NAME", "of all files below a directory, for another model"},

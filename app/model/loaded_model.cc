@@ -22,6 +22,7 @@
 #include "core/model/decoder_checkpoint.h"
 #include "core/model/gguf/gguf_files.h"
 #include "core/model/gguf/gguf_set.h"
+#include "core/model/quantized/quantization.h"
 #include "core/model/source/other_formats.h"
 #include "core/model/weights.h"
 #include "core/sample/token_tree.h"
@@ -41,25 +42,21 @@ void check_dtype(const Config& config, backend::Format stored) {
                   config.dtype, backend::name_of(stored)));
 }
 
-bool is_quantised(const LoadedModel& model) {
-  const auto found = std::ranges::find(backend::kQuantizedFormats, model.decoder->weight_format());
-  return found != backend::kQuantizedFormats.end();
-}
-
-// True if the blocks of a GGUF file were widened, because the device has no kernels for them.
+// True if coded matrices were widened, because the device has no kernels for them.
 bool widens_blocks(const LoadedModel& model) {
-  return !model.block_types.empty() && !model.decoder->block_activation() && !is_quantised(model);
+  const bool is_plain = model.decoder->weight_format() == backend::Format::kF32 && !model.decoder->block_activation();
+  return !model.block_types.empty() && is_plain && !model.quantize;
 }
 
 std::string weights_text(const LoadedModel& model) {
   const std::string stored = model.block_types.empty() ? backend::name_of(model.stored) : model.block_types;
-  if (is_quantised(model)) {
-    return fmt::format("{} quantised to {}", stored, backend::name_of(model.decoder->weight_format()));
-  }
+  if (model.quantize) return fmt::format("{} quantised to {}", stored, backend::name_of(*model.quantize));
   if (widens_blocks(model)) return fmt::format("{} widened to f32", stored);
-  const auto form = model.decoder->block_activation();
-  if (!form) return stored;
-  return fmt::format("{} times {}", stored, *form == model::BlockActivation::kInt8 ? "int8" : "f32");
+  if (model.block_types.empty()) return stored;
+  const auto form = model.decoder->block_activation().value_or(model.decoder->weight_format().activation);
+  const std::string declared =
+      model.activations.empty() ? "" : fmt::format(" (made for activations {})", model.activations);
+  return fmt::format("{} times {}{}", stored, form == model::BlockActivation::kInt8 ? "int8" : "f32", declared);
 }
 
 // Maximum number of sequences in a step. Branches of a draft may be sequences of their own.
@@ -254,6 +251,8 @@ ReadModel read_model(const Config& config, ModelSource source, WeightFiles wante
   if (config.max_model_len) read.config.serve_up_to(*config.max_model_len);
   read.stored = main_dtype(checkpoint);
   read.block_types = block_types_of(checkpoint);
+  read.quantize = quantize_of(config);
+  if (const auto made = model::quantization_of(*read.source.files)) read.activations = made->activations;
   check_dtype(config, read.stored);
   read.num_parameters = checkpoint.num_parameters();
   read.weight_bytes = checkpoint.bytes();

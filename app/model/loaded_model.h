@@ -64,6 +64,8 @@ struct ReadModel {
   std::uint64_t packed_bytes = 0;                  // planned, with --quantize
   std::uint64_t step_bytes = 0;                    // of these, read for one token
   backend::Format stored = backend::Format::kF32;  // main_dtype()
+  std::optional<backend::Format> quantize{};       // by --quantize
+  std::string activations{};                       // Quantization::activations
   std::string block_types{};                       // "Q4_K, Q6_K" of a GGUF file, most bytes first; else empty
   backend::KvType kv_dtype = backend::KvType::kF32;
   std::unique_ptr<ComputeDevice> device{};

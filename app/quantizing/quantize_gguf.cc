@@ -39,7 +39,7 @@ void put_uint32(std::string_view key, std::uint32_t value, std::string& out) {
 }
 
 // To the nearest integer, halves away from zero, as numpy's formula for it has them.
-float rounded(float x) {
+float half_away_rounded(float x) {
   const float size = std::abs(x);
   const float whole = std::floor(size);
   return std::copysign(whole + std::floor(2.0f * (size - whole)), x);
@@ -51,7 +51,8 @@ void append_q8_0(std::span<const float> block, std::string& out) {
   const float step = largest / 127.0f;
   const float inverse = step == 0.0f ? 0.0f : 1.0f / step;
   put(f16_of_f32(step), out);
-  for (const float number : block) out += static_cast<char>(static_cast<std::int8_t>(rounded(number * inverse)));
+  for (const float number : block)
+    out += static_cast<char>(static_cast<std::int8_t>(half_away_rounded(number * inverse)));
 }
 
 void append_q4_0(std::span<const float> block, std::string& out) {

@@ -78,7 +78,7 @@ void fit_experts(const Checkpoint& checkpoint, ModelSpec& spec) {
   const Tensor* together = checkpoint.find(name_in_layer(spec.names, layer, names.all_down));
   if (together == nullptr) {
     names.layout = ExpertNames::Layout::kSeparate;
-  } else if (together->blocks()) {  // along the inputs
+  } else if (together->coded) {  // along the inputs
     names.layout = ExpertNames::Layout::kTogether;
   } else if (together->shape.size() == 3 && together->shape[1] != together->shape[2]) {
     const bool inputs_last = together->shape[2] == first->experts->expert.width;

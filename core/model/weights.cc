@@ -36,8 +36,10 @@ class Problems {
                        (count_ == 1 ? " problem" : " problems");
     for (const std::string& problem : reported_) text += "\n  " + problem;
     if (count_ > reported_.size()) text += "\n  and " + std::to_string(count_ - reported_.size()) + " more";
+    const bool has_config =
+        std::ranges::any_of(checkpoint.tensors(), [](const auto& named) { return named.second.matrix != nullptr; });
     for (const auto& [name, tensor] : checkpoint.tensors()) {
-      const std::string known = explain_tensors(name);
+      const std::string known = explain_tensors(name, has_config);
       if (!known.empty()) throw StartError(text + "\n  " + known);
     }
     throw StartError(text);

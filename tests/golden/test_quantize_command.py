@@ -57,7 +57,12 @@ def test_codes_are_the_nearest_that_the_scale_has(original, form, tmp_path):
         assert scales.dtype == plain[f"{module}.weight"].dtype
         scales = scales.float().numpy().reshape(len(weights), -1, 1)
         steps = np.abs(groups).max(-1, keepdims=True) / {"w8a8": 127, "fp8": 448, "w4a16": 7.5}[form]
-        assert np.allclose(scales, steps, rtol=2.0 ** -8)
+        if form == "w4a16":  # the best of some
+            assert (scales <= steps * (1 + 2.0 ** -8)).all() and (scales >= steps * 0.53).all()
+            error, widest = (np.square(groups - step * np.clip(np.rint(groups / step), -8, 7)).sum(-1) for step in (scales, steps))
+            assert error.sum() < 0.95 * widest.sum()
+        else:
+            assert np.allclose(scales, steps, rtol=2.0 ** -8)
         numbers = formula(written, module, form).reshape(groups.shape)
         if form == "fp8":
             codes = torch.from_numpy(groups / scales).clamp(-448, 448).to(torch.float8_e4m3fn).float().numpy()

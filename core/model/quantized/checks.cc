@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/base/log.h"
 #include "core/base/start_error.h"
 
@@ -9,6 +11,12 @@ namespace quire::model {
 
 void refuse_tensor(const Tensor& tensor, const std::string& why) {
   throw StartError(tensor.file + ": tensor '" + log_safe(tensor.name) + "' " + why);
+}
+
+void expect_numbers(const Tensor& codes, const std::vector<std::uint64_t>& shape) {
+  if (std::ranges::find(shape, 0u) != shape.end()) {
+    refuse_tensor(codes, "has shape " + shape_text(codes.shape) + ": there are no numbers in it");
+  }
 }
 
 void expect_tensor(const Tensor& tensor, std::string_view dtype, const std::vector<std::uint64_t>& shape) {

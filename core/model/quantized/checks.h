@@ -13,6 +13,8 @@
 namespace quire::model {
 
 [[noreturn]] void refuse_tensor(const Tensor& tensor, const std::string& why);
+// Codes of matrices of that shape, which has no extent of 0.
+void expect_numbers(const Tensor& codes, const std::vector<std::uint64_t>& shape);
 void expect_tensor(const Tensor& tensor, std::string_view dtype, const std::vector<std::uint64_t>& shape);
 
 // The groups that a checkpoint's groups of inputs are cut into, which blocks have (core/backend/weights/blocks.h): the

@@ -33,6 +33,7 @@ class WrittenMatrix final : public CodedMatrix {
 
 Tensor coded_tensor(const std::string& name, const Tensor& codes, Shape shape, Format format,
                     std::vector<FileBytes> parts, WrittenMatrix::Write write) {
+  expect_numbers(codes, shape);
   Tensor tensor;
   tensor.name = name;
   tensor.shape = std::move(shape);
@@ -58,9 +59,11 @@ struct ScaledPart {
   std::uint64_t inputs;
 };
 ScaledPart scaled_part(const Fp8Tensors& from) {
-  const std::uint64_t n = from.codes->shape[0];
-  const std::uint64_t k = from.codes->shape[1];
-  const Shape& shape = from.scales->shape;
+  const std::uint64_t n = from.codes->shape[from.codes->shape.size() - 2];
+  const std::uint64_t k = from.codes->shape.back();
+  // Of one matrix, where there are several.
+  const auto first = from.scales->shape.begin() + (from.codes->shape.size() == 3 ? 1 : 0);
+  const Shape shape(first, from.scales->shape.end());
   const bool is_matrix = shape.size() == 2;
   if (shape == Shape{n} || shape == Shape{n, 1}) return {1, k};
   if (is_matrix && shape[0] == parts_of(n, from.block_outputs) && shape[1] == parts_of(k, from.block_inputs)) {
@@ -97,26 +100,35 @@ void write_mxfp4_block(FileBytes codes, FileBytes scales, std::uint64_t first, s
 }  // namespace
 
 Tensor fp8_tensor(const std::string& name, const Fp8Tensors& from) {
-  expect_matrix(*from.codes, "F8_E4M3");
+  const Shape& shape = from.codes->shape;
+  if (shape.size() != 2 && shape.size() != 3) {
+    refuse_tensor(*from.codes, "has shape " + shape_text(shape) + "; expected a matrix [outputs, inputs], or several");
+  }
   if (!has_numbers(*from.scales)) {
     refuse_tensor(*from.scales, "has dtype " + log_safe(from.scales->dtype) + "; expected F32, BF16, F16 or F8_E8M0");
   }
-  const std::uint64_t n = from.codes->shape[0];
-  const std::uint64_t k = from.codes->shape[1];
+  const std::uint64_t count = shape.size() == 3 ? shape.front() : 1;
+  if (shape.size() == 3 && (from.scales->shape.empty() || from.scales->shape.front() != count)) {
+    refuse_tensor(*from.scales,
+                  fmt::format("has shape {}; expected scales of {} matrices", shape_text(from.scales->shape), count));
+  }
+  const std::uint64_t n = shape[shape.size() - 2];
+  const std::uint64_t k = shape.back();
   const ScaledPart part = scaled_part(from);
-  const bool is_of_outputs = part.inputs == k;
+  const bool is_of_outputs = part.inputs >= k;
   const Format format =
       is_of_outputs ? Format::kFp8 : grouped(BlockType::kFp8G32, canonical_group(*from.codes, part.inputs, k));
   const auto write = [codes = *from.codes, scales = *from.scales, part, format, n, k, is_of_outputs](
-                         std::uint64_t, std::span<std::byte> rows) {
+                         std::uint64_t matrix, std::span<std::byte> rows) {
     const std::vector<float> numbers = read_numbers(scales);
     const std::uint64_t groups = parts_of(k, part.inputs);
+    const std::uint64_t first_scale = matrix * parts_of(n, part.outputs) * groups;
     const std::uint64_t width = is_of_outputs ? k : backend::layout_of(format.blocks).elements;
     std::byte* out = rows.data();
     for (std::uint64_t output = 0; output < n; ++output) {
-      const std::byte* row = codes.data.data() + output * k;
+      const std::byte* row = codes.data.data() + (matrix * n + output) * k;
       for (std::uint64_t first = 0; first < k; first += width) {
-        const float scale = numbers[output / part.outputs * groups + first / part.inputs];
+        const float scale = numbers[first_scale + output / part.outputs * groups + first / part.inputs];
         if (!is_of_outputs) std::memcpy(out, &scale, sizeof(scale));
         std::memcpy(out + (is_of_outputs ? 0 : sizeof(scale)), row + first, width);
         if (is_of_outputs) std::memcpy(out + width, &scale, sizeof(scale));
@@ -124,7 +136,7 @@ Tensor fp8_tensor(const std::string& name, const Fp8Tensors& from) {
       }
     }
   };
-  return coded_tensor(name, *from.codes, {n, k}, format, {from.codes->data, from.scales->data}, write);
+  return coded_tensor(name, *from.codes, shape, format, {from.codes->data, from.scales->data}, write);
 }
 
 Tensor nvfp4_tensor(const std::string& name, const Nvfp4Tensors& from) {

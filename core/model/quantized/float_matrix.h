@@ -14,7 +14,7 @@
 namespace quire::model {
 
 // number = code · scale. Codes F8_E4M3 [N, K]; scales: one for all; [N] or [N, 1]; [N, G], of K/G inputs each; or
-// those of blocks, [ceil(N/block_outputs), ceil(K/block_inputs)].
+// those of blocks, [ceil(N/block_outputs), ceil(K/block_inputs)]. Of several matrices, both have their number in front.
 struct Fp8Tensors {
   const Tensor* codes = nullptr;
   const Tensor* scales = nullptr;

@@ -280,6 +280,7 @@ void check(const IntTensors& from) {
 
 Tensor int_tensor(const std::string& name, const IntTensors& from) {
   CHECK(from.bits >= 2 && from.bits <= 8);
+  expect_numbers(*from.codes, {from.outputs, from.inputs});
   check(from);
   std::vector<FileBytes> parts = {from.codes->data, from.scales->data};
   for (const Tensor* tensor : {from.zeros, from.groups}) {

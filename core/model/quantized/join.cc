@@ -40,19 +40,11 @@ class Joiner {
  private:
   // Scales of activations, of K and V, and of probabilities.
   static bool is_of_activations(std::string_view name) {
-    constexpr std::string_view kEnds[] = {".input_scale",
-                                          ".input_zero_point",
-                                          ".input_global_scale",
-                                          ".output_scale",
-                                          ".activation_scale",
-                                          ".input_scale_ub",
-                                          ".k_scale",
-                                          ".v_scale",
-                                          ".q_scale",
-                                          ".prob_output_scale",
-                                          ".k_zero_point",
-                                          ".v_zero_point",
-                                          ".activation_scale_ub"};
+    constexpr std::string_view kEnds[] = {
+        ".input_scale",      ".input_zero_point", ".input_global_scale",  ".input_scale_ub",
+        ".output_scale",     "activation_scale",  ".activation_scale_ub", ".k_scale",
+        ".v_scale",          ".q_scale",          ".k_zero_point",        ".v_zero_point",
+        ".prob_output_scale"};
     return std::ranges::any_of(kEnds, [&](std::string_view end) { return name.ends_with(end); });
   }
 
@@ -80,6 +72,10 @@ class Joiner {
       join_packed(module_of(".weight_packed"), tensor);
     } else if (name.ends_with(".weight")) {
       join_weight(module_of(".weight"), tensor);
+    } else if (tensor.dtype == "F8_E4M3" && find(name + "_scale_inv") != nullptr) {  // experts in one tensor
+      const Fp8Tensors from{&tensor, take(name + "_scale_inv"), quantization_.block_outputs,
+                            quantization_.block_inputs};
+      add(fp8_tensor(name, from), name);
     }
   }
 

@@ -332,18 +332,17 @@ std::string explain_directory(const std::string& path, std::string_view missing)
   return text;
 }
 
-std::string explain_tensors(std::string_view name) {
+std::string explain_tensors(std::string_view name, bool has_config) {
   if (name.ends_with(".trellis")) {
     return fmt::format("'{}' is part of a quantised matrix: {}", log_safe(name), explain_quantization("exl3", 0));
   }
   for (const std::string_view end :
        {".qweight", ".qzeros", ".weight_packed", ".weight_scale", ".weight_scale_inv", ".absmax", ".SCB"}) {
-    if (name.ends_with(end)) {
-      return fmt::format(
-          "'{}' is part of a quantised matrix, but config.json has no quantization_config that says how: take it from "
-          "the model's page",
-          log_safe(name));
-    }
+    if (!name.ends_with(end)) continue;
+    return fmt::format("'{}' is part of a quantised matrix, but {}", log_safe(name),
+                       has_config
+                           ? "its codes are missing: the download is incomplete"
+                           : "config.json has no quantization_config that says how: take it from the model's page");
   }
   if (name.find(".lora_A.") != name.npos || name.find(".lora_B.") != name.npos) {
     return fmt::format("'{}' is part of an adapter: merge it into its base first, with peft's merge_and_unload()",

@@ -23,8 +23,9 @@ std::string explain_directory(const std::string& directory, std::string_view mis
 // Explains a file by its first bytes; nullopt if they are not of a known wrong format.
 std::optional<std::string> explain_bytes(FileBytes bytes);
 
-// Explains a checkpoint that has a tensor of that name. Empty: nothing known.
-std::string explain_tensors(std::string_view name);
+// Explains a checkpoint that has a tensor of that name, which nothing takes. has_config: it says how it is quantised.
+// Empty: nothing known.
+std::string explain_tensors(std::string_view name, bool has_config = false);
 
 // Explains config.json's quantization_config: its quant_method and bits (0: not given).
 std::string explain_quantization(std::string_view method, std::uint64_t bits);

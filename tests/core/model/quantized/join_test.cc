@@ -123,6 +123,34 @@ TEST(JoinQuantized, LeavesOutWhatOnlyActivationsNeed) {
   EXPECT_EQ(refusal(kFp8, tensors), "");
 }
 
+// Experts of one layer in one tensor, as transformers stores those of families that it does not convert.
+TEST(JoinQuantized, ReadsOneOfSeveralMatricesInFp8) {
+  std::vector<float> scales;
+  for (int i = 0; i < 3 * 2 * 2; ++i) scales.push_back(static_cast<float>(i + 1));
+  const Tensors tensors = {{"model.m.down_proj", "F8_E4M3", {3, 130, 192}, std::string(3 * 130 * 192, 0x38)},
+                           numbers<float>("down_proj_scale_inv", "F32", {3, 2, 2}, scales),
+                           numbers<float>("down_proj_activation_scale", "F32", {3}, {1, 1, 1})};
+  const TempDir dir;
+  dir.write("config.json", std::string("{\"quantization_config\": ") + kFp8 + "}");
+  dir.write("model.safetensors", testing::safetensors_file(tensors));
+  const auto files = ModelFiles::directory(dir.path());
+  const Checkpoint checkpoint = open_decoder(*files);
+  EXPECT_EQ(checkpoint.tensors().size(), 1u);
+  const Tensor& tensor = *checkpoint.find("model.m.down_proj");
+  TensorPart part{.name = tensor.name, .shape = tensor.shape};
+  for (part.matrix = 0; part.matrix < 3; ++part.matrix) {
+    const TensorRows rows(tensor, part, TensorEntry::Kind::kMatrix, true);
+    const auto* values = reinterpret_cast<const float*>(rows.bytes().data());
+    ASSERT_EQ(rows.bytes().size(), 130u * 192 * sizeof(float));
+    for (std::size_t n = 0; n < 130; ++n) {
+      for (std::size_t k = 0; k < 192; ++k) {
+        ASSERT_EQ(values[n * 192 + k], scales[part.matrix * 4 + n / 128 * 2 + k / 128])
+            << part.matrix << " " << n << " " << k;
+      }
+    }
+  }
+}
+
 TEST(JoinQuantized, NamesAPartThatIsMissing) {
   const auto without = [](Tensors tensors, std::size_t part) {
     tensors.erase(tensors.begin() + static_cast<std::ptrdiff_t>(part));
@@ -169,7 +197,8 @@ TEST(JoinQuantized, NamesAPartOfAnotherShapeOrType) {
        "'model.m.weight_scale' has shape [15, 2]"},
       {kFp8, with(fp8(), 1, filled("weight_scale_inv", "F32", {3, 5})), "'model.m.weight_scale_inv' has shape [3, 5]"},
       {kFp8, with(fp8(), 1, filled("weight_scale_inv", "I32", {1, 1})), "'model.m.weight_scale_inv' has dtype I32"},
-      {kFp8, with(fp8(), 0, filled("weight", "F8_E4M3", {2, 16, 32})), "expected a matrix [outputs, inputs]"},
+      {kFp8, with(fp8(), 0, filled("weight", "F8_E4M3", {2, 16, 32})), "expected scales of 2 matrices"},
+      {kFp8, with(fp8(), 0, filled("weight", "F8_E4M3", {1024})), "expected a matrix [outputs, inputs]"},
       {kModelOpt, with(nvfp4(), 0, filled("weight", "U8", {16, 24})), "48 inputs; expected a multiple of 64"},
       {kModelOpt, with(nvfp4(), 1, filled("weight_scale", "F8_E4M3", {16, 3})),
        "'model.m.weight_scale' has shape [16, 3]"},
@@ -189,6 +218,24 @@ TEST(JoinQuantized, NamesAPartOfAnotherShapeOrType) {
        "'model.m.weight_scale' has shape [15, 1]"},
   };
   for (const auto& [settings, tensors, text] : kCases) EXPECT_THAT(refusal(settings, tensors), HasSubstr(text)) << text;
+}
+
+TEST(JoinQuantized, RefusesMatricesWithoutNumbers) {
+  const std::pair<const char*, Tensors> kCases[] = {
+      {kGptq,
+       {filled("qweight", "I32", {0, 16}), filled("qzeros", "I32", {1, 2}), filled("scales", "F16", {1, 16}, 0x38)}},
+      {kFp8, {filled("weight", "F8_E4M3", {16, 0}), filled("weight_scale_inv", "F32", {16, 5})}},
+      {kFp8, {filled("weight", "F8_E4M3", {0, 16}), numbers<float>("weight_scale_inv", "F32", {1, 1}, {1})}},
+      {kModelOpt,
+       {filled("weight", "U8", {16, 0}), filled("weight_scale", "F8_E4M3", {16, 0}),
+        numbers<float>("weight_scale_2", "F32", {}, {1})}},
+      {kCompressed, {filled("weight_packed", "U8", {0, 16}), filled("weight_scale", "U8", {0, 1})}},
+      {kCompressed, {filled("weight", "I8", {0, 0}), filled("weight_scale", "F32", {0, 1})}},
+  };
+  for (const auto& [settings, tensors] : kCases) {
+    EXPECT_THAT(refusal(settings, tensors), HasSubstr("no numbers in it"))
+        << tensors.front().name << tensors.front().dtype;
+  }
 }
 
 TEST(JoinQuantized, NamesAScaleThatIsNotFinite) {

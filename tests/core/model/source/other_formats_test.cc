@@ -180,7 +180,8 @@ TEST(OtherFormats, BytesOfAModelsFilesAreNone) {
 
 TEST(OtherFormats, QuantisedTensorsAndAdaptersAreToldByTheirNames) {
   for (const char* name : {"a.qweight", "a.qzeros", "a.weight_packed", "a.weight_scale", "a.weight_scale_inv"}) {
-    EXPECT_THAT(explain_tensors(name), HasSubstr("part of a quantised matrix")) << name;
+    EXPECT_THAT(explain_tensors(name), HasSubstr("no quantization_config")) << name;
+    EXPECT_THAT(explain_tensors(name, true), HasSubstr("its codes are missing")) << name;
   }
   EXPECT_THAT(explain_tensors("a.lora_A.weight"), HasSubstr("merge"));
   for (const char* name : {"a.weight", "a.bias", "qweight", ""}) EXPECT_THAT(explain_tensors(name), IsEmpty()) << name;
