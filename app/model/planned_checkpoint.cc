@@ -1,10 +1,12 @@
 #include "app/model/planned_checkpoint.h"
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "core/model/quantized/quantization.h"
 #include "core/model/source/json_fields.h"
 #include "core/model/tensor_table.h"
 
@@ -35,16 +37,25 @@ std::string dtype_of(const JsonFields& fields) {
   return text ? dtype_of(*text) : "BF16";
 }
 
-bool is_in_mxfp4(const JsonFields& fields) {
-  const auto quantization = fields.optional_object("quantization_config");
-  return quantization && quantization->optional_string("quant_method") == "mxfp4";
+bool is_expert(const model::TensorEntry& entry) {
+  return entry.role == Role::kExpertGateUp || entry.role == Role::kExpertDown;
 }
 
-// Blocks of MXFP4 have 32 inputs.
-void check_blocks(const JsonFields& fields, const TensorPart& part) {
-  if (part.inputs() % 32 == 0) return;
-  fields.refuse("quantization_config", "is of MXFP4, whose blocks have 32 inputs: tensor '" + part.name + "' has " +
-                                           std::to_string(part.inputs()));
+// The format of a part's matrix by config.json's quantization_config; nothing: that of the others.
+std::optional<Format> coded_format(const JsonFields& fields, const std::optional<model::Quantization>& quantization,
+                                   const model::TensorEntry& entry, const TensorPart& part) {
+  const bool is_linear = entry.kind == model::TensorEntry::Kind::kMatrix && entry.layer != model::TensorEntry::kTop &&
+                         !model::is_router(entry.role) && part.shape.size() > 1;
+  if (!quantization || !is_linear) return std::nullopt;
+  if (quantization->method == model::Quantization::Method::kMxfp4) {
+    if (!is_expert(entry)) return std::nullopt;
+    if (part.inputs() % 32 == 0) return Format::of_blocks(BlockType::kMXFP4);
+    fields.refuse("quantization_config", "is of MXFP4, whose blocks have 32 inputs: tensor '" + part.name + "' has " +
+                                             std::to_string(part.inputs()));
+  }
+  const auto format = model::expected_format(*quantization, part.inputs());
+  if (format) return format;
+  fields.refuse("quantization_config", "does not say how tensor '" + part.name + "' is stored: download the model");
 }
 
 }  // namespace
@@ -61,16 +72,16 @@ model::Checkpoint planned_checkpoint(const model::ModelSpec& spec, const model::
   const boost::json::object object = model::parse_object(text, files.describe(kConfig));
   const JsonFields fields(object, files.describe(kConfig));
   const std::string dtype = dtype_of(fields);
-  const bool in_mxfp4 = is_in_mxfp4(fields);
+  const std::optional<model::Quantization> quantization = model::quantization_of(files);
   model::ModelSpec stored = spec;
+  const bool in_mxfp4 = quantization && quantization->method == model::Quantization::Method::kMxfp4;
   if (in_mxfp4) stored.names.experts.layout = model::ExpertNames::Layout::kTogether;  // blocks lie along the inputs
   model::NamedTensors named{.tensors = {}, .files = {std::string(kConfig)}};
   for (const model::TensorEntry& entry : model::tensor_table(stored).entries) {
-    const bool is_expert = entry.role == Role::kExpertGateUp || entry.role == Role::kExpertDown;
     for (const TensorPart& part : entry.parts) {
-      if (in_mxfp4 && is_expert) check_blocks(fields, part);
       named.tensors.push_back({part.name, dtype, part.shape, {}, named.files.front()});
-      if (in_mxfp4 && is_expert) named.tensors.back().set_coded(Format::of_blocks(BlockType::kMXFP4), nullptr);
+      const auto coded = coded_format(fields, quantization, entry, part);
+      if (coded) named.tensors.back().set_coded(*coded, nullptr);
     }
     for (const TensorPart& bias : entry.biases) {
       named.tensors.push_back({bias.name, dtype, bias.shape, {}, named.files.front()});

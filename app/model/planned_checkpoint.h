@@ -1,6 +1,7 @@
 // The tensors that a model would have, by its config.json alone: for plans where no weights are.
 // Shape   names and shapes of the spec's table. Matrices and vectors have the config's dtype, bf16 if it has none;
-//         experts are in MXFP4 if its quantization_config says so. There is no data: Tensor::bytes() counts.
+//         linear layers, or experts alone, are in the format of its quantization_config. There is no data:
+//         Tensor::bytes() counts.
 // Thread  start.
 // Fails   StartError: a dtype that is not read.
 #pragma once

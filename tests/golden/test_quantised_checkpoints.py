@@ -5,6 +5,7 @@ tokens are those of transformers in f32 with the numbers of the formula, within 
 reads the quantised folder itself, they are also its own.
 """
 
+import json
 import subprocess
 
 import numpy as np
@@ -19,6 +20,8 @@ from quantised_models import KINDS, SHAPE, make, make_extreme, write_plain  # no
 torch.set_num_threads(1)  # as in test_families.py
 STEPS = 32
 VOCAB = SHAPE["vocab_size"]
+# Several formats, or one that also holds for the output matrix: config.json alone names the first.
+OF_MORE_THAN_ONE = ("ct-two-groups", "ct-w8a16-channel-head", "gptq-8bit-head", "auto-round-mixed")
 
 
 def needs(kind):
@@ -109,3 +112,19 @@ def test_greedy_tokens_are_those_of_transformers_on_the_same_folder(checkpoint, 
     print(f"transformers' own logits are off by {np.abs(theirs - exact).max():.3g}, by {tolerance:.3g} in bf16")
     assert np.abs(theirs - exact).max() <= 2 * tolerance
     check_greedy(lambda _: (theirs, np.full(len(theirs), tolerance)), prompt, run.greedy)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in OF_MORE_THAN_ONE])
+def test_a_plan_by_config_alone_has_the_size_of_the_packed_weights(kind, tmp_path):
+    needs(kind)
+    make(kind, tmp_path / "model")
+    (tmp_path / "config").mkdir()
+    for name in ("config.json", "hf_quant_config.json"):
+        if (tmp_path / "model" / name).exists():
+            (tmp_path / "config" / name).write_bytes((tmp_path / "model" / name).read_bytes())
+    sizes = []
+    for folder in ("model", "config"):
+        done = subprocess.run([program("quire"), "inspect", tmp_path / folder, "--json"], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        sizes.append(json.loads(done.stdout)["packed_bytes"])
+    assert sizes[0] == sizes[1]

@@ -105,7 +105,9 @@ class Joiner {
     from.bits = static_cast<std::uint32_t>(bits);
     from.inputs = is_awq ? codes.shape[0] : codes.shape[0] * 32 / bits;
     const std::uint64_t groups = from.scales->shape[0];
-    from.group = groups == 1 ? 0 : quantization_.group != 0 ? quantization_.group : (from.inputs + groups - 1) / groups;
+    const std::uint64_t said = quantization_.group;
+    const bool fits = said != 0 && (from.inputs + said - 1) / said == groups;
+    from.group = groups == 1 ? 0 : fits ? said : (from.inputs + groups - 1) / groups;
     from.zeros_less_one = quantization_.zeros_less_one;
     from.is_symmetric = quantization_.is_symmetric;
     from.groups = take(module + ".g_idx");

@@ -35,6 +35,7 @@ void read_gptq(const JsonFields& fields, Quantization& out) {
   out.method = Method::kGptq;
   out.zeros_less_one = form == "gptq";
   out.is_symmetric = fields.optional_bool("sym").value_or(false);
+  out.bits = fields.optional_uint("bits", 1, 64).value_or(4);
   if (!fields.is_null("group_size") && fields.has("group_size")) {
     const auto number = fields.optional_number("group_size", -1, 1 << 22);
     out.group = number && *number > 0 ? static_cast<std::uint64_t>(*number) : 0;
@@ -46,6 +47,8 @@ void read_awq(const JsonFields& fields, Quantization& out) {
   for (char& c : version) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c);
   if (version != "gemm") fields.refuse("version", "is " + log_safe(version) + "; expected gemm");
   out.method = Method::kAwq;
+  out.bits = 4;
+  out.group = fields.optional_uint("group_size", 1, 1 << 22).value_or(128);
 }
 
 // AutoRound writes the tensors of GPTQ, AWQ or compressed-tensors.
@@ -53,6 +56,8 @@ void read_auto_round(const JsonFields& fields, Quantization& out) {
   const std::string packing = fields.optional_string("packing_format").value_or("auto_round:auto_gptq");
   if (packing == "auto_round:auto_awq") {
     out.method = Method::kAwq;
+    out.bits = 4;
+    out.group = fields.optional_uint("group_size", 1, 1 << 22).value_or(128);
   } else if (packing == "auto_round:auto_gptq" || packing == "auto_round:gptqmodel" || packing == "auto_round") {
     read_gptq(fields, out);
     out.zeros_less_one = packing == "auto_round:auto_gptq";
@@ -73,6 +78,17 @@ std::string form_of(const JsonFields& fields) {
   return fields.optional_string("type") == "float" ? fmt::format("in fp{}", bits) : fmt::format("in {} bits", bits);
 }
 
+// Of the first group that has them.
+void read_weights(const JsonFields& weights, Quantization& out) {
+  if (out.bits != 0) return;
+  out.bits = weights.optional_uint("num_bits", 1, 64).value_or(0);
+  out.in_floats = weights.optional_string("type") == "float";
+  out.is_symmetric = weights.optional_bool("symmetric").value_or(true);
+  const auto group = weights.optional_number("group_size", -1, 1 << 22);
+  out.group = group && *group > 0 ? static_cast<std::uint64_t>(*group) : 0;
+  if (weights.optional_string("strategy") == "block") out.group = out.block_inputs;
+}
+
 void read_compressed_tensors(const JsonFields& fields, Quantization& out) {
   out.method = Method::kCompressedTensors;
   if (const auto rotations = fields.optional_object("transform_config")) {
@@ -89,6 +105,7 @@ void read_compressed_tensors(const JsonFields& fields, Quantization& out) {
   for (const std::string& name : groups ? groups->keys() : std::vector<std::string>()) {
     const auto group = groups->optional_object(name);
     if (const auto weights = group->optional_object("weights")) {
+      read_weights(*weights, out);
       const bool is_list = weights->is_array("block_structure");  // or text: "128x128"
       const auto block = is_list ? weights->uint_or_list("block_structure", 1u << 20) : std::vector<std::uint64_t>();
       if (block.size() == 2 && block[0] > 0 && block[1] > 0) out.block_outputs = block[0], out.block_inputs = block[1];
@@ -111,6 +128,9 @@ void read_fp8(const JsonFields& fields, Quantization& out) {
     out.block_inputs = block[1];
   }
   out.activations = "in fp8";
+  out.bits = 8;
+  out.in_floats = true;
+  out.group = block.empty() ? 0 : out.block_inputs;
 }
 
 void read_modelopt(const JsonFields& fields, Quantization& out) {
@@ -128,6 +148,9 @@ void read_modelopt(const JsonFields& fields, Quantization& out) {
   for (const auto& [name, activations] : kAlgorithms) {
     if (*algorithm != name) continue;
     out.activations = activations;
+    out.bits = name.ends_with("NVFP4") ? 4 : name == "MIXED_PRECISION" ? 0 : 8;
+    out.in_floats = true;
+    out.group = out.bits == 4 ? 16 : name == "MXFP8" ? 32 : name == "FP8_PB_WO" ? 128 : 0;
     return;
   }
   fields.refuse(
@@ -138,7 +161,11 @@ void read_modelopt(const JsonFields& fields, Quantization& out) {
 
 void read_bitsandbytes(const JsonFields& fields, Quantization& out) {
   out.method = Method::kBitsandbytes;
-  if (fields.optional_bool("load_in_8bit").value_or(false)) out.activations = "in 8 bits";
+  const bool is_8 = fields.optional_bool("load_in_8bit").value_or(false);
+  if (is_8) out.activations = "in 8 bits";
+  out.bits = is_8 ? 8 : 4;
+  out.in_floats = !is_8;
+  out.group = is_8 ? 0 : 64;
 }
 
 Quantization read_method(const JsonFields& fields, std::string_view method) {
@@ -226,6 +253,36 @@ std::optional<Quantization> quantization_of(const ModelFiles& files) {
        {std::pair("quantize_config.json", "gptq"), std::pair("quant_config.json", "awq")}) {
     if (const auto config = object_of(name)) return read_method(JsonFields(*config, files.describe(name)), method);
   }
+  return std::nullopt;
+}
+
+std::optional<backend::Format> expected_format(const Quantization& quantization, std::uint64_t inputs) {
+  using backend::BlockType;
+  using backend::Format;
+  const std::uint64_t bits = quantization.bits;
+  const auto grouped = [&](BlockType like) -> std::optional<Format> {
+    for (std::uint32_t size = 128; size >= 32; size /= 2) {
+      const auto type = backend::with_group(like, size);
+      if (type && inputs % size == 0 && quantization.group % size == 0) return Format::of_blocks(*type);
+    }
+    return std::nullopt;
+  };
+  const bool is_whole = quantization.group == 0 || quantization.group >= inputs;
+  if (quantization.in_floats) {
+    if (bits == 8) return is_whole ? Format::kFp8 : grouped(BlockType::kFp8G32);
+    if (quantization.method == Quantization::Method::kBitsandbytes) return grouped(BlockType::kNf4G32);
+    if (bits != 4) return std::nullopt;
+    const BlockType type = quantization.group == 16 ? BlockType::kNVFP4 : BlockType::kMXFP4;
+    return inputs % backend::layout_of(type).elements == 0 ? std::optional(Format::of_blocks(type)) : std::nullopt;
+  }
+  const bool has_zeros = !quantization.is_symmetric;
+  if (bits == 8 && is_whole && (!has_zeros || quantization.method == Quantization::Method::kBitsandbytes)) {
+    return Format::kInt8;
+  }
+  if (bits == 2) return grouped(has_zeros ? BlockType::kInt3G32 : BlockType::kInt2G32);
+  if (bits == 3) return grouped(has_zeros ? BlockType::kInt4G32 : BlockType::kInt3G32);
+  if (bits == 4) return grouped(has_zeros ? BlockType::kUint4G32 : BlockType::kInt4G32);
+  if (bits > 4 && bits <= 8) return grouped(has_zeros && bits == 8 ? BlockType::kUint8G32 : BlockType::kInt8G32);
   return std::nullopt;
 }
 

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "core/backend/weights/format.h"
 #include "core/model/source/json_fields.h"
 #include "core/model/source/model_files.h"
 
@@ -27,7 +28,9 @@ struct Quantization {
   Method method = Method::kGptq;
   bool zeros_less_one = false;        // GPTQ: a zero is stored less 1
   bool is_symmetric = false;          // GPTQ: every zero is the middle of the codes
-  std::uint64_t group = 0;            // GPTQ: inputs that share a scale; 0: not said, or all of them
+  std::uint64_t group = 0;            // inputs that share a scale; 0: not said, or all of them
+  std::uint64_t bits = 0;             // of a code; 0: not said
+  bool in_floats = false;             // codes are floats
   std::uint64_t block_outputs = 128;  // FP8 whose scales are those of blocks
   std::uint64_t block_inputs = 128;
   std::string activations;  // a clause about the form that products are declared to take their input in: "in 8 bits"
@@ -37,5 +40,8 @@ struct Quantization {
 std::optional<Quantization> read_quantization(const JsonFields& config);
 // Of a model's files.
 std::optional<Quantization> quantization_of(const ModelFiles& files);
+
+// The format in which a linear layer of so many inputs would be stored, by the settings alone; nothing: they do not say.
+std::optional<backend::Format> expected_format(const Quantization& quantization, std::uint64_t inputs);
 
 }  // namespace quire::model
