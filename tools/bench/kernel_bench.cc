@@ -38,6 +38,10 @@ constexpr Format kQ4_0 = Format::of_blocks(backend::BlockType::kQ4_0);
 constexpr Format kQ4_K = Format::of_blocks(backend::BlockType::kQ4_K);
 constexpr Format kQ6_K = Format::of_blocks(backend::BlockType::kQ6_K);
 constexpr Format kQ8_0 = Format::of_blocks(backend::BlockType::kQ8_0);
+constexpr Format kInt4G128 = Format::of_blocks(backend::BlockType::kInt4G128);
+constexpr Format kUint4G128 = Format::of_blocks(backend::BlockType::kUint4G128);
+constexpr Format kFp8G128 = Format::of_blocks(backend::BlockType::kFp8G128);
+constexpr Format kNf4G64 = Format::of_blocks(backend::BlockType::kNf4G64);
 constexpr Format times_int8(Format blocks) { return Format::of_blocks(blocks.blocks, Format::Activation::kInt8); }
 constexpr WeightKind kWeights[] = {{"f32", Format::kF32},
                                    {"bf16", Format::kBF16},
@@ -52,7 +56,11 @@ constexpr WeightKind kWeights[] = {{"f32", Format::kF32},
                                    {"Q4_K times int8", kQ4_K, times_int8(kQ4_K)},
                                    {"Q4_K times f32", kQ4_K},
                                    {"Q6_K times int8", kQ6_K, times_int8(kQ6_K)},
-                                   {"Q8_0 times int8", kQ8_0, times_int8(kQ8_0)}};
+                                   {"Q8_0 times int8", kQ8_0, times_int8(kQ8_0)},
+                                   {"int4 by 128 times int8", kInt4G128, times_int8(kInt4G128)},
+                                   {"int4 by 128 with zeros times int8", kUint4G128, times_int8(kUint4G128)},
+                                   {"fp8 by 128", kFp8G128},
+                                   {"nf4 by 64", kNf4G64}};
 constexpr std::uint32_t kLinearRows[] = {1, 4, 8, 32, 256};
 
 // Attention of a 1B model; K and V of one layer.

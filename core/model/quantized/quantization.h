@@ -41,7 +41,8 @@ std::optional<Quantization> read_quantization(const JsonFields& config);
 // Of a model's files.
 std::optional<Quantization> quantization_of(const ModelFiles& files);
 
-// The format in which a linear layer of so many inputs would be stored, by the settings alone; nothing: they do not say.
+// The format in which a linear layer of so many inputs would be stored, by the settings alone; nothing: they do not
+// say.
 std::optional<backend::Format> expected_format(const Quantization& quantization, std::uint64_t inputs);
 
 }  // namespace quire::model
