@@ -9,9 +9,16 @@
 
 namespace quire::model {
 
+backend::Format given_format(const Tensor& tensor, const std::function<bool(backend::Format)>& takes) {
+  const backend::Format own = *tensor.stored_format();
+  if (tensor.matrix == nullptr || takes(own)) return own;
+  const auto blocks = tensor.matrix->block_format();
+  return blocks && takes(*blocks) ? *blocks : own;
+}
+
 TensorRows::TensorRows(const Tensor& tensor, const TensorPart& part, TensorEntry::Kind kind, bool widens,
-                       LastRead* last_read)
-    : format_(*tensor.stored_format()), factor_(tensor.factor(part.index())) {
+                       LastRead* last_read, std::optional<backend::Format> stored_as)
+    : format_(stored_as ? *stored_as : *tensor.stored_format()), factor_(tensor.factor(part.index())) {
   const bool whole = kind != TensorEntry::Kind::kMatrix;
   CHECK(!whole || !tensor.coded);
   const std::uint64_t count = part.matrix == TensorPart::kOnly ? 1 : tensor.shape.front();
@@ -57,7 +64,7 @@ FileBytes TensorRows::read_coded(const Tensor& tensor, const TensorPart& part, L
   }
   const std::uint64_t rows = tensor.shape[tensor.shape.size() - 2];
   std::vector<std::byte> bytes(rows * backend::row_bytes(format_, tensor.shape.back()));
-  tensor.matrix->read(part.index(), bytes);
+  tensor.matrix->read(part.index(), format_, bytes);
   coded_ = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
   if (last_read != nullptr) *last_read = {tensor.matrix.get(), part.index(), coded_};
   return *coded_;

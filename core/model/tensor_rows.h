@@ -9,7 +9,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -18,6 +20,9 @@
 #include "core/model/tensor_table.h"
 
 namespace quire::model {
+
+// The format in which a device is given a tensor's rows: its own, or blocks of a GGUF file if it takes only these.
+backend::Format given_format(const Tensor& tensor, const std::function<bool(backend::Format)>& takes);
 
 // The rows of the coded matrix that was read last: parts of one matrix often come one after another.
 struct LastRead {
@@ -30,8 +35,9 @@ class TensorRows {
  public:
   // `tensor` has been checked against the table: its stored_format() is known. widens: coded ones to f32, as transposed
   // ones always are.
+  // stored: of a coded matrix stored_format(), which an empty one is, or CodedMatrix::block_format().
   TensorRows(const Tensor& tensor, const TensorPart& part, TensorEntry::Kind kind, bool widens = false,
-             LastRead* last_read = nullptr);
+             LastRead* last_read = nullptr, std::optional<backend::Format> stored = std::nullopt);
 
   std::uint64_t size() const { return num_rows_; }
   FileBytes bytes() const;

@@ -156,8 +156,7 @@ class WeightReader {
   bool read_matrix(const TensorEntry& entry) {
     const Tensor& first = tensor(entry.parts.front());
     const auto differs = [&](const TensorPart& part) {
-      return tensor(part).stored_format() != first.stored_format() ||
-             !std::ranges::equal(tensor(part).columns(), first.columns());
+      return given(tensor(part)) != given(first) || !std::ranges::equal(tensor(part).columns(), first.columns());
     };
     std::vector<Run> runs = {{0, entry.parts.size()}};
     if (std::ranges::any_of(entry.parts, differs)) {
@@ -174,6 +173,10 @@ class WeightReader {
     return true;
   }
 
+  backend::Format given(const Tensor& tensor) const {
+    return given_format(tensor, [&](backend::Format format) { return loading_.factory.takes(format); });
+  }
+
   // The parts of a run have one type.
   backend::Format format_of(const TensorEntry& entry, const Run& run) const {
     const TensorPart& part = entry.parts[run.first];
@@ -185,7 +188,7 @@ class WeightReader {
   // Coded numbers that the device does not take as they are, or that are quantised anew, are packed from f32.
   bool widens(const TensorEntry& entry, const Run& run) const {
     const Tensor& first = tensor(entry.parts[run.first]);
-    const backend::Format stored = *first.stored_format();
+    const backend::Format stored = given(first);
     const backend::Format format = format_of(entry, run);
     if (first.coded && entry.parts[run.first].transposed) return true;
     return !loading_.factory.takes(stored) || (has_own_factor(stored) && !format.is_blocks()) ||
@@ -202,7 +205,7 @@ class WeightReader {
     for (std::size_t i = run.first; i < run.last; ++i) {
       const TensorPart& part = entry.parts[i];
       digest(part);
-      rows.emplace_back(tensor(part), part, entry.kind, widens, &last_read_);
+      rows.emplace_back(tensor(part), part, entry.kind, widens, &last_read_, given(tensor(part)));
       matrices.push_back({rows.back().bytes().data(), rows.back().format(), static_cast<std::uint32_t>(part.num_rows()),
                           static_cast<std::uint32_t>(part.inputs()), widens ? 1.0f : tensor(part).factor(part.index()),
                           widens ? std::span<const std::uint32_t>() : tensor(part).columns()});
@@ -401,8 +404,8 @@ backend::Format packed_format(Role role, const ModelSpec& spec, const Tensor& te
                               const std::function<bool(backend::Format)>& takes, bool transposed) {
   using backend::Format;
   if (const auto quantized = quantize_of(role, spec, asked)) return *quantized;
-  const Format stored = *tensor.stored_format();
   if (transposed && tensor.coded) return Format::kF32;
+  const Format stored = given_format(tensor, takes);
   const bool is_exact = is_router(role) || is_looked_up(role, spec) || blocks == BlockActivation::kF32;
   Format own = stored;
   if (stored.is_blocks()) {

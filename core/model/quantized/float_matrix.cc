@@ -25,7 +25,7 @@ class WrittenMatrix final : public CodedMatrix {
  public:
   using Write = std::function<void(std::uint64_t matrix, std::span<std::byte> rows)>;
   WrittenMatrix(std::vector<FileBytes> parts, Write write) : CodedMatrix(std::move(parts)), write_(std::move(write)) {}
-  void read(std::uint64_t matrix, std::span<std::byte> rows) const override { write_(matrix, rows); }
+  void read(std::uint64_t matrix, backend::Format, std::span<std::byte> rows) const override { write_(matrix, rows); }
 
  private:
   Write write_;

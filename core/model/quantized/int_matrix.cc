@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/check.h"
+#include "core/base/float_bits.h"
 #include "core/base/log.h"
 #include "core/model/quantized/checks.h"
 #include "core/model/quantized/number_grid.h"
@@ -62,27 +63,41 @@ class IntMatrix final : public CodedMatrix {
 
   const Format& format() const { return form_.format; }
 
-  void read(std::uint64_t, std::span<std::byte> rows) const override {
-    NumberGrid scales = read_grid(scales_, from_.packing == IntPacking::kGptq || from_.packing == IntPacking::kAwq);
-    if (from_.divisor != 1.0f) {
-      for (float& scale : scales.numbers) scale /= from_.divisor;
-    }
+  void read(std::uint64_t, Format format, std::span<std::byte> rows) const override {
+    const NumberGrid scales = read_scales();
     std::vector<std::uint8_t> codes(kOutputsAtOnce * from_.inputs);
     std::vector<std::uint8_t> ordered(columns().size());
-    const std::size_t row_bytes = backend::row_bytes(form_.format, from_.inputs);
+    const std::size_t row_bytes = backend::row_bytes(format, from_.inputs);
     for (std::uint64_t first = 0; first < from_.outputs; first += kOutputsAtOnce) {
       const std::uint64_t count = std::min(kOutputsAtOnce, from_.outputs - first);
       unpack(first, count, codes);
       for (std::uint64_t i = 0; i < count; ++i) {
         const std::uint8_t* row = codes.data() + i * from_.inputs;
         for (std::size_t j = 0; j < ordered.size(); ++j) ordered[j] = row[columns()[j]];
-        write_row(first + i, scales, ordered.empty() ? row : ordered.data(),
+        write_row(format, first + i, scales, ordered.empty() ? row : ordered.data(),
                   rows.subspan((first + i) * row_bytes, row_bytes));
       }
     }
   }
 
+  // Q4_0 has 4 bits less 8, Q5_0 5 bits less 16, Q8_0 8 bits; all a scale for each 32 inputs.
+  std::optional<Format> block_format() const override {
+    const bool is_grouped = form_.format.is_blocks() && (!form_.has_zeros || from_.bits == 4);
+    if (!is_grouped || !columns().empty()) return std::nullopt;
+    const auto is_half = [](float scale) { return f32_of_f16(f16_of_f32(scale)) == scale; };
+    if (!std::ranges::all_of(read_scales().numbers, is_half)) return std::nullopt;
+    if (form_.has_zeros) return Format::of_blocks(BlockType::kQ5_0);
+    return Format::of_blocks(backend::layout_of(form_.format.blocks).bits == 8 ? BlockType::kQ8_0 : BlockType::kQ4_0);
+  }
+
  private:
+  NumberGrid read_scales() const {
+    NumberGrid scales = read_grid(scales_, from_.packing == IntPacking::kGptq || from_.packing == IntPacking::kAwq);
+    if (from_.divisor == 1.0f) return scales;
+    for (float& scale : scales.numbers) scale /= from_.divisor;
+    return scales;
+  }
+
   // The inputs group by group, those of a group ascending. Empty: they are ascending.
   static std::vector<std::uint32_t> columns_of(const IntTensors& from) {
     if (from.groups == nullptr || from.group == 0) return {};
@@ -195,15 +210,15 @@ class IntMatrix final : public CodedMatrix {
     return static_cast<std::int32_t>(code_in_words(output, bits, word));
   }
 
-  void write_row(std::uint64_t output, const NumberGrid& scales, const std::uint8_t* codes,
+  void write_row(Format format, std::uint64_t output, const NumberGrid& scales, const std::uint8_t* codes,
                  std::span<std::byte> row) const {
-    if (!form_.format.is_blocks()) {
+    if (!format.is_blocks()) {
       for (std::uint64_t i = 0; i < from_.inputs; ++i) row[i] = static_cast<std::byte>(codes[i] + form_.offset);
       const float scale = scales.at(scales.outputs == 1 ? 0 : output, 0);
       std::memcpy(row.data() + from_.inputs, &scale, sizeof(scale));
       return;
     }
-    const backend::BlockLayout& layout = backend::layout_of(form_.format.blocks);
+    const backend::BlockLayout& layout = backend::layout_of(format.blocks);
     for (std::uint64_t first = 0; first < from_.inputs; first += layout.elements) {
       const std::uint64_t group = from_.group == 0 ? 0 : first / from_.group;
       const float scale = scales.at(scales.outputs == 1 ? 0 : output, group);
@@ -213,11 +228,40 @@ class IntMatrix final : public CodedMatrix {
                                            z, form_.middle));
       }
       std::byte* block = row.data() + first / layout.elements * layout.bytes;
+      if (format != form_.format) {
+        put_block(layout, codes + first, f16_of_f32(scale), zero_of_codes(z), block);
+        continue;
+      }
       std::memcpy(block, &scale, sizeof(scale));
       block += sizeof(scale);
       if (form_.has_zeros) *block++ = static_cast<std::byte>(z - form_.middle);
       const std::int32_t added = form_.offset - (form_.takes_zeros ? z : 0);
       put_codes(codes + first, layout, added, block);
+    }
+  }
+
+  // A number is its scale times a code less this.
+  std::int32_t zero_of_codes(std::int32_t z) const { return form_.has_zeros || form_.takes_zeros ? z : form_.middle; }
+
+  // As GGUF has them: the scale, the fifth bits, then codes i and i + 16 in a byte; or a byte for each.
+  static void put_block(const backend::BlockLayout& layout, const std::uint8_t* codes, std::uint16_t scale,
+                        std::int32_t zero, std::byte* out) {
+    std::memcpy(out, &scale, sizeof(scale));
+    out += sizeof(scale);
+    const std::int32_t own_zero = layout.bits == 8 ? 0 : layout.zero;
+    const auto code = [&](std::uint32_t i) { return static_cast<std::uint32_t>(codes[i] - zero + own_zero); };
+    if (layout.bits == 8) {
+      for (std::uint32_t i = 0; i < kRun; ++i) out[i] = static_cast<std::byte>(code(i));
+      return;
+    }
+    if (layout.bits == 5) {
+      std::uint32_t fifth = 0;
+      for (std::uint32_t i = 0; i < kRun; ++i) fifth |= (code(i) >> 4 & 1) << i;
+      std::memcpy(out, &fifth, sizeof(fifth));
+      out += sizeof(fifth);
+    }
+    for (std::uint32_t i = 0; i < kRun / 2; ++i) {
+      out[i] = static_cast<std::byte>((code(i) & 15) | (code(i + kRun / 2) & 15) << 4);
     }
   }
 

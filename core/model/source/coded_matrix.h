@@ -6,10 +6,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "core/backend/weights/format.h"
 #include "core/model/source/mapped_file.h"
 
 namespace quire::model {
@@ -18,9 +20,12 @@ class CodedMatrix {
  public:
   virtual ~CodedMatrix() = default;
 
-  // All rows of one of the tensor's matrices, of backend::row_bytes() each, in the tensor's stored_format().
-  // StartError: a scale that is not a finite number, naming its tensor.
-  virtual void read(std::uint64_t matrix, std::span<std::byte> rows) const = 0;
+  // All rows of one of the tensor's matrices, of backend::row_bytes() each, in the tensor's stored_format() or in
+  // block_format(). StartError: a scale that is not a finite number, naming its tensor.
+  virtual void read(std::uint64_t matrix, backend::Format format, std::span<std::byte> rows) const = 0;
+  // Blocks of a GGUF file that hold the same numbers, for devices that do not take the stored format. Nothing: there are
+  // none, as where a scale is no f16.
+  virtual std::optional<backend::Format> block_format() const { return std::nullopt; }
   // The bytes of the tensors that it reads.
   const std::vector<FileBytes>& parts() const { return parts_; }
   // Input i of read()'s rows is input columns()[i] of the matrix. Empty: input i.

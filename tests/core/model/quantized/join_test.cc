@@ -280,6 +280,54 @@ TEST(JoinQuantized, ReadsGroupsWhoseInputsDoNotLieTogether) {
   EXPECT_THAT(refusal(kGptq, tensors), HasSubstr("'model.m.g_idx' has shape [63]; expected [64]"));
 }
 
+// For a device that has kernels for these alone: the same numbers, if every scale is an f16.
+TEST(JoinQuantized, IntegersAreBlocksOfGgufToo) {
+  using backend::BlockType;
+  Tensors eight = {filled("qweight", "I32", {16, 16}, 0x9c), filled("qzeros", "I32", {2, 4}, 0x7f),
+                   filled("scales", "F16", {2, 16}, 0x38)};
+  Tensors three = {filled("qweight", "I32", {6, 32}, 0x9c), filled("qzeros", "I32", {2, 3}, 0x35),
+                   filled("scales", "F16", {2, 32}, 0x38)};
+  Tensors symmetric = gptq();
+  symmetric[1] = filled("qzeros", "I32", {2, 2}, 0x77);
+  symmetric[0] = filled("qweight", "I32", {8, 16}, 0xe1);
+  Tensors zeros = awq();
+  zeros[0] = filled("qweight", "I32", {64, 2}, 0xf0);
+  zeros[1] = filled("qzeros", "I32", {2, 2}, 0xf0);
+  Tensors wide = packed();  // bf16 scales far below the f16
+  wide[1] = filled("weight_scale", "BF16", {16, 2}, 0x03);
+  const std::tuple<const char*, Tensors, std::optional<BlockType>> kCases[] = {
+      {kSymmetric, symmetric, BlockType::kQ4_0},
+      {kAwq, zeros, BlockType::kQ5_0},
+      {R"({"quant_method": "gptq", "group_size": 32, "sym": true})", eight, BlockType::kQ8_0},
+      {kGptq, three, BlockType::kQ4_0},
+      {kCompressed, packed(), BlockType::kQ4_0},
+      {kCompressed, wide, std::nullopt},
+      {kFp8, fp8(), std::nullopt}};
+  for (const auto& [settings, tensors, type] : kCases) {
+    const TempDir dir;
+    dir.write("config.json", std::string("{\"quantization_config\": ") + settings + "}");
+    dir.write("model.safetensors", testing::safetensors_file(tensors));
+    const auto files = ModelFiles::directory(dir.path());
+    const Checkpoint checkpoint = open_decoder(*files);
+    const Tensor& tensor = *checkpoint.find("model.m.weight");
+    const auto blocks = tensor.matrix->block_format();
+    ASSERT_EQ(blocks.has_value(), type.has_value()) << tensor.dtype;
+    if (!type) continue;
+    EXPECT_EQ(blocks->blocks, *type) << tensor.dtype;
+    const TensorPart part{.name = tensor.name, .shape = tensor.shape};
+    const TensorRows own(tensor, part, TensorEntry::Kind::kMatrix, true);
+    const TensorRows others(tensor, part, TensorEntry::Kind::kMatrix, true, nullptr, *blocks);
+    const auto* a = reinterpret_cast<const float*>(own.bytes().data());
+    const auto* b = reinterpret_cast<const float*>(others.bytes().data());
+    for (std::size_t i = 0; i < tensor.num_elements(); ++i) ASSERT_EQ(a[i], b[i]) << tensor.dtype << " " << i;
+    const auto no_groups = [](backend::Format format) {
+      return !format.is_blocks() || backend::layout_of(format.blocks).scales != backend::BlockScales::kF32;
+    };
+    EXPECT_EQ(given_format(tensor, no_groups), *blocks);
+    EXPECT_EQ(given_format(tensor, [](backend::Format) { return true; }), *tensor.stored_format());
+  }
+}
+
 // A dtype of a GGUF file says nothing in a safetensors file, whose data may be shorter than such blocks.
 TEST(JoinQuantized, BlocksOfGgufAreNoTypeOfASafetensorsFile) {
   const TempDir dir;
