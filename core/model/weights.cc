@@ -173,16 +173,13 @@ class WeightReader {
     return true;
   }
 
-  backend::Format given(const Tensor& tensor) const {
-    return given_format(tensor, [&](backend::Format format) { return loading_.factory.takes(format); });
-  }
+  backend::Format given(const Tensor& tensor) const { return given_format(tensor, takes_); }
 
   // The parts of a run have one type.
   backend::Format format_of(const TensorEntry& entry, const Run& run) const {
     const TensorPart& part = entry.parts[run.first];
-    return packed_format(
-        entry.role, loading_.spec, tensor(part), loading_.options.quantize, loading_.options.blocks,
-        [&](backend::Format format) { return loading_.factory.takes(format); }, part.transposed);
+    return packed_format(entry.role, loading_.spec, tensor(part), loading_.options.quantize, loading_.options.blocks,
+                         takes_, part.transposed);
   }
 
   // Coded numbers that the device does not take as they are, or that are quantised anew, are packed from f32.
@@ -191,7 +188,7 @@ class WeightReader {
     const backend::Format stored = given(first);
     const backend::Format format = format_of(entry, run);
     if (first.coded && entry.parts[run.first].transposed) return true;
-    return !loading_.factory.takes(stored) || (has_own_factor(stored) && !format.is_blocks()) ||
+    return !takes_(stored) || (has_own_factor(stored) && !format.is_blocks()) ||
            (has_stored_scales(stored) && !keeps_codes(stored, format));
   }
 
@@ -256,6 +253,7 @@ class WeightReader {
   }
 
   const Loading& loading_;
+  const std::function<bool(backend::Format)> takes_ = [this](auto format) { return loading_.factory.takes(format); };
   const PackedFile* packed_;  // null: the checkpoint
   std::size_t next_ = 0;      // of the packed file's weights
   std::set<std::string> digested_;

@@ -23,8 +23,8 @@ class CodedMatrix {
   // All rows of one of the tensor's matrices, of backend::row_bytes() each, in the tensor's stored_format() or in
   // block_format(). StartError: a scale that is not a finite number, naming its tensor.
   virtual void read(std::uint64_t matrix, backend::Format format, std::span<std::byte> rows) const = 0;
-  // Blocks of a GGUF file that hold the same numbers, for devices that do not take the stored format. Nothing: there are
-  // none, as where a scale is no f16.
+  // Blocks of a GGUF file that hold the same numbers, for devices that do not take the stored format. Nothing: there
+  // are none, as where a scale is no f16.
   virtual std::optional<backend::Format> block_format() const { return std::nullopt; }
   // The bytes of the tensors that it reads.
   const std::vector<FileBytes>& parts() const { return parts_; }
