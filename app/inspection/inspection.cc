@@ -7,7 +7,8 @@
 #include "app/model/planned_checkpoint.h"
 #include "core/base/check.h"
 #include "core/base/start_error.h"
-#include "core/model/decoder_checkpoint.h"
+#include "core/model/quantized/decoder_checkpoint.h"
+#include "core/model/weight_checks.h"
 
 namespace quire::app {
 namespace {

@@ -19,11 +19,12 @@
 #include "app/process/progress_line.h"
 #include "core/base/check.h"
 #include "core/base/start_error.h"
-#include "core/model/decoder_checkpoint.h"
 #include "core/model/gguf/gguf_files.h"
 #include "core/model/gguf/gguf_set.h"
+#include "core/model/quantized/decoder_checkpoint.h"
 #include "core/model/quantized/quantization.h"
 #include "core/model/source/other_formats.h"
+#include "core/model/weight_checks.h"
 #include "core/model/weights.h"
 #include "core/sample/token_tree.h"
 #include "hub/cache.h"
@@ -252,7 +253,13 @@ ReadModel read_model(const Config& config, ModelSource source, WeightFiles wante
   read.stored = main_dtype(checkpoint);
   read.block_types = block_types_of(checkpoint);
   read.quantize = quantize_of(config);
-  if (const auto made = model::quantization_of(*read.source.files)) read.activations = made->activations;
+  if (const auto made = model::quantization_of(*read.source.files)) {
+    read.activations = made->activations;
+    if (read.block_types.empty()) {
+      log_warn("checkpoint", "{}: quantization_config is set, but no matrix is quantised: they are used as stored",
+               read.source.files->describe("config.json"));
+    }
+  }
   check_dtype(config, read.stored);
   read.num_parameters = checkpoint.num_parameters();
   read.weight_bytes = checkpoint.bytes();

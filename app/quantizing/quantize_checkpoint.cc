@@ -25,10 +25,11 @@
 #include "core/base/log.h"
 #include "core/base/start_error.h"
 #include "core/model/arch/config.h"
-#include "core/model/decoder_checkpoint.h"
+#include "core/model/quantized/decoder_checkpoint.h"
 #include "core/model/quantized/quantization.h"
 #include "core/model/source/json_fields.h"
 #include "core/model/tensor_table.h"
+#include "core/model/weight_checks.h"
 #include "core/model/weights.h"
 
 namespace quire::app {

@@ -51,6 +51,7 @@ class Weight {
   virtual std::uint32_t n() const = 0;  // outputs of all its matrices
   virtual std::uint32_t k() const = 0;  // inputs
   virtual Format format() const = 0;
+  virtual bool has_columns() const { return false; }  // WeightShape::has_columns
   // The whole packed weight in host memory: input of Factory::adopt().
   virtual std::span<const std::byte> packed() const = 0;
   virtual std::size_t bytes() const { return packed().size(); }

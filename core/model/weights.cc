@@ -1,5 +1,7 @@
 #include "core/model/weights.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -11,83 +13,16 @@
 #include "core/base/check.h"
 #include "core/base/log.h"
 #include "core/base/start_error.h"
-#include "core/model/decoder_checkpoint.h"
-#include "core/model/mixture.h"
+#include "core/model/quantized/decoder_checkpoint.h"
 #include "core/model/source/digest.h"
-#include "core/model/source/other_formats.h"
 #include "core/model/source/packed_file.h"
 #include "core/model/tensor_rows.h"
+#include "core/model/weight_checks.h"
 
 namespace quire::model {
 namespace {
 
 using Kind = TensorEntry::Kind;
-
-constexpr std::size_t kMaxProblemsReported = 20;
-
-class Problems {
- public:
-  void add(std::string text) {
-    if (++count_ <= kMaxProblemsReported) reported_.push_back(std::move(text));
-  }
-  void throw_if_any(const Checkpoint& checkpoint) const {
-    if (count_ == 0) return;
-    std::string text = checkpoint.file() + " does not fit config.json: " + std::to_string(count_) +
-                       (count_ == 1 ? " problem" : " problems");
-    for (const std::string& problem : reported_) text += "\n  " + problem;
-    if (count_ > reported_.size()) text += "\n  and " + std::to_string(count_ - reported_.size()) + " more";
-    const bool has_config =
-        std::ranges::any_of(checkpoint.tensors(), [](const auto& named) { return named.second.matrix != nullptr; });
-    for (const auto& [name, tensor] : checkpoint.tensors()) {
-      const std::string known = explain_tensors(name, has_config);
-      if (!known.empty()) throw StartError(text + "\n  " + known);
-    }
-    throw StartError(text);
-  }
-
- private:
-  std::size_t count_ = 0;
-  std::vector<std::string> reported_;
-};
-
-void check_tensor(const TensorPart& expected, const ModelSpec& spec, const Checkpoint& checkpoint, Problems& problems) {
-  const Tensor* tensor = checkpoint.find(expected.name);
-  if (tensor == nullptr) {
-    std::string text =
-        checkpoint.file() + ": tensor '" + expected.name + "' is missing; expected shape " + shape_text(expected.shape);
-    if (expected.name == spec.names.head + ".weight")
-      text += " (config.json's tie_word_embeddings is false: set it to true if the embedding is the output matrix)";
-    problems.add(std::move(text));
-    return;
-  }
-  if (tensor->shape != expected.shape) {
-    problems.add(tensor->file + ": tensor '" + tensor->name + "' has shape " + shape_text(tensor->shape) +
-                 "; config.json expects " + shape_text(expected.shape));
-  }
-  const bool may_be_coded = expected.shape.size() > 1 && (!expected.transposed || tensor->matrix != nullptr);
-  if (!(may_be_coded ? tensor->stored_format() : tensor->format())) {
-    problems.add(tensor->file + ": tensor '" + tensor->name + "' has dtype " + log_safe(tensor->dtype) +
-                 "; expected F32, BF16 or F16");
-  }
-}
-
-bool is_same(const Tensor& a, const Tensor& b) {
-  const auto equal = [](FileBytes x, FileBytes y) { return std::ranges::equal(x, y); };
-  return a.shape == b.shape && a.stored_format() == b.stored_format() &&
-         std::ranges::equal(a.parts(), b.parts(), equal);
-}
-
-std::string head_name(const ModelSpec& spec) { return spec.names.head + ".weight"; }
-std::string embedding_name(const ModelSpec& spec) { return spec.names.prefix + spec.names.embedding + ".weight"; }
-
-void check_tied_head(const ModelSpec& spec, const Checkpoint& checkpoint, Problems& problems) {
-  const Tensor* head = checkpoint.find(head_name(spec));
-  const Tensor* embedding = checkpoint.find(embedding_name(spec));
-  if (head == nullptr || embedding == nullptr || is_same(*head, *embedding)) return;
-  problems.add(head->file + ": tensor '" + head->name + "' differs from '" + embedding->name +
-               "', but config.json's tie_word_embeddings is true; set it to false if the checkpoint has its own "
-               "output matrix");
-}
 
 // Arguments of load_weights().
 struct Loading {
@@ -170,7 +105,23 @@ class WeightReader {
       out_.add(entry, std::move(weight));
       tell();
     }
+    if (entry.expert != 0) expect_alike(entry);
     return true;
+  }
+
+  // Experts of a layer are multiplied together, from rows that are coded for all of them.
+  void expect_alike(const TensorEntry& entry) const {
+    const backend::WeightList first = out_.list(entry.role, entry.layer);
+    const backend::WeightList own = out_.list(entry.role, entry.layer, entry.expert);
+    bool is_alike = own.size() == first.size();
+    for (std::size_t i = 0; is_alike && i < own.size(); ++i) {
+      is_alike = own[i].format() == first[i].format() && own[i].has_columns() == first[i].has_columns();
+    }
+    if (is_alike) return;
+    throw StartError(
+        fmt::format("{}: tensor '{}' is stored in another format than that of expert 0 of its layer: {} and {}",
+                    tensor(entry.parts.front()).file, log_safe(entry.parts.front().name),
+                    backend::name_of(own[0].format()), backend::name_of(first[0].format())));
   }
 
   backend::Format given(const Tensor& tensor) const { return given_format(tensor, takes_); }
@@ -294,20 +245,6 @@ void write_packed(const Weights& weights, const std::string& path, std::uint64_t
   }
 }
 
-// Checks that need no tensor data.
-void check_headers(const ModelSpec& spec, const TensorTable& table, const Checkpoint& checkpoint, Problems& problems) {
-  std::set<std::string, std::less<>> known;
-  for (const TensorPart& expected : table.tensors()) {
-    check_tensor(expected, spec, checkpoint, problems);
-    known.insert(expected.name);
-  }
-  for (const auto& [name, tensor] : checkpoint.tensors()) {
-    if (known.contains(name) || table.skips(name)) continue;
-    problems.add(tensor.file + ": tensor '" + log_safe(name) + "' is not part of a " + spec.architecture +
-                 " with this config.json");
-  }
-}
-
 }  // namespace
 
 backend::WeightList Weights::list(Role role, std::uint32_t layer, std::uint32_t expert) const {
@@ -375,13 +312,6 @@ std::optional<BlockActivation> Weights::block_activation() const {
   return found;
 }
 
-void check_weights(const ModelSpec& spec, const Checkpoint& checkpoint) {
-  Problems problems;
-  check_headers(spec, tensor_table(spec), checkpoint, problems);
-  if (spec.tied_head) check_tied_head(spec, checkpoint, problems);
-  problems.throw_if_any(checkpoint);
-}
-
 std::uint64_t step_bytes_of(const TensorEntry& entry, const ModelSpec& spec, std::uint64_t bytes) {
   if (is_looked_up(entry.role, spec)) return 0;
   if (entry.role != Role::kExpertGateUp && entry.role != Role::kExpertDown) return bytes;
@@ -415,27 +345,17 @@ backend::Format packed_format(Role role, const ModelSpec& spec, const Tensor& te
   return takes(own) ? own : Format::kF32;
 }
 
-ModelSpec fitted(const ModelSpec& spec, const Checkpoint& checkpoint) {
-  ModelSpec out = spec;
-  fit_experts(checkpoint, out);
-  const Tensor* head = checkpoint.find(head_name(spec));
-  const Tensor* embedding = checkpoint.find(embedding_name(spec));
-  if (!spec.tied_head || !spec.tied_by_default || head == nullptr || embedding == nullptr) return out;
-  out.tied_head = is_same(*head, *embedding);
-  return out;
-}
-
 Weights load_weights(backend::Factory& factory, const ModelSpec& spec, const ModelFiles& files,
                      const LoadOptions& options) {
   const Checkpoint checkpoint = open_decoder(files);
+  // Stored integers lie in another order for products in integers.
+  const std::string layout = factory.layout() + (options.blocks == BlockActivation::kF32 ? " times f32" : "");
   const std::optional<std::uint64_t> key =
-      options.packed_file.empty() ? std::nullopt : packed_key(files, checkpoint, options.quantize, factory.layout());
+      options.packed_file.empty() ? std::nullopt : packed_key(files, checkpoint, options.quantize, layout);
   const Loading loading{factory, spec, tensor_table(spec), checkpoint, files, options, key.has_value()};
   if (key) {
     // No check_tied_head(): it compared the head with the embedding when the packed file was written.
-    Problems problems;
-    check_headers(spec, loading.table, checkpoint, problems);
-    problems.throw_if_any(checkpoint);
+    check_headers(spec, loading.table, checkpoint);
     if (std::optional<Weights> read = read_packed(loading, options.packed_file, *key)) return *std::move(read);
   }
   check_weights(spec, checkpoint);

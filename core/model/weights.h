@@ -23,9 +23,6 @@
 
 namespace quire::model {
 
-// Throws if checkpoint and spec do not match. Reads headers only; a tied head's data too, if the file has one.
-void check_weights(const ModelSpec& spec, const Checkpoint& checkpoint);
-
 // The form in which products with matrices in blocks take their input: kF32 or kInt8.
 using BlockActivation = backend::Format::Activation;
 
@@ -98,10 +95,6 @@ backend::Format packed_format(Role role, const ModelSpec& spec, const Tensor& te
 // The part of an entry's packed bytes that a step of one row reads: nothing of a table of which it reads one row (an
 // embedding that is not also the output matrix), and of experts the part that a row has.
 std::uint64_t step_bytes_of(const TensorEntry& entry, const ModelSpec& spec, std::uint64_t bytes);
-
-// The spec with what the checkpoint decides: its own output matrix, if config.json leaves open that it is tied, and how
-// it stores experts.
-ModelSpec fitted(const ModelSpec& spec, const Checkpoint& checkpoint);
 
 struct LoadOptions {
   std::optional<backend::Format> quantize{};

@@ -160,7 +160,7 @@ def test_other_commands_need_the_weights(write):
 @pytest.mark.parametrize(("changes", "why"), [
     ({"torch_dtype": "float8_e4m3fn"}, "key 'torch_dtype' is \"float8_e4m3fn\""),
     ({"torch_dtype": 16}, "key 'torch_dtype' is 16"),
-    ({"quantization_config": {"quant_method": "awq", "bits": 4}}, "key 'quantization_config' is set"),
+    ({"quantization_config": {"quant_method": "aqlm", "bits": 2}}, "key 'quantization_config' is set"),
 ])  # fmt: skip
 def test_a_config_that_cannot_be_read_is_refused_by_key(write, changes, why):
     done = quire("inspect", write(LLAMA_2_7B, **changes))

@@ -13,7 +13,7 @@
 
 #include "core/base/check.h"
 #include "core/base/start_error.h"
-#include "core/model/decoder_checkpoint.h"
+#include "core/model/quantized/decoder_checkpoint.h"
 #include "core/model/source/model_files.h"
 #include "core/model/tensor_rows.h"
 

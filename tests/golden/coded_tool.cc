@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/base/start_error.h"
-#include "core/model/decoder_checkpoint.h"
+#include "core/model/quantized/decoder_checkpoint.h"
 #include "core/model/tensor_rows.h"
 
 int main(int argc, char** argv) {

@@ -19,11 +19,12 @@
 #include "core/cpu/cpu_ops.h"
 #include "core/model/arch/config.h"
 #include "core/model/decoder.h"
-#include "core/model/decoder_checkpoint.h"
 #include "core/model/gguf/gguf_files.h"
+#include "core/model/quantized/decoder_checkpoint.h"
 #include "core/model/rope/rope.h"
 #include "core/model/run/decoder_runner.h"
 #include "core/model/run/numeric_mode.h"
+#include "core/model/weight_checks.h"
 #include "tools/ops/forwarding_ops.h"
 
 namespace {

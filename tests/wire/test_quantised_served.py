@@ -34,7 +34,7 @@ KINDS = {
     "modelopt-nvfp4": ("NVFP4", "int8"),
     "bnb-nf4": ("nf4/g64", "f32"),
     "qwen3_moe-awq": ("uint4/g64", "int8"),
-    "deepseek_v3-fp8": ("fp8/g64, fp8/g32", "f32"),
+    "deepseek_v3-fp8": ("fp8/g64, F8_E4M3, fp8/g32", "f32"),
 }
 PROMPT = digest.drawn_ids(210, 320)
 JOBS = digest.numbered([

@@ -221,7 +221,10 @@ std::string method_of(const JsonFields& made) {
 }  // namespace
 
 std::optional<Quantization> read_quantization(const JsonFields& config) {
-  if (config.has("quantization")) config.refuse("quantization", "is set: " + explain_quantization("mlx", 0));
+  if (const auto mlx = config.optional_object("quantization")) {
+    const std::uint64_t bits = mlx->optional_uint("bits", 0, 64).value_or(0);
+    config.refuse("quantization", "is set: " + explain_quantization("mlx", bits));
+  }
   for (const char* key : {"quantization_config", "compression_config"}) {
     const auto made = config.optional_object(key);
     if (!made) continue;

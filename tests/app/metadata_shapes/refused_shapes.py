@@ -8,8 +8,7 @@ from metadata_shapes.tokenizer_shapes import metaspace, of
 from metadata_shapes.weights_shapes import INDEX, old_index
 
 LFS = "version https://git-lfs.github.com/spec/v1\noid sha256:0000000000000000000000000000000000000000000000000000000000000000\nsize 12345\n"
-GPTQ = {"bits": 4, "desc_act": False, "group_size": 128, "quant_method": "gptq", "sym": True}
-BNB = {"bnb_4bit_compute_dtype": "bfloat16", "bnb_4bit_quant_type": "nf4", "load_in_4bit": True, "quant_method": "bitsandbytes"}
+HQQ = {"quant_config": {"weight_quant_params": {"nbits": 4, "group_size": 64, "axis": 1}}, "quant_method": "hqq", "skip_modules": ["lm_head"]}
 
 
 def config(name, says, why, *, leave=(), kind="llama", **more):
@@ -27,9 +26,8 @@ def tokenizer(name, file, says, why):
 
 SHAPES = [
     # ---- config.json
-    config("GPTQ",
-           ["quantization_config", "quantised by GPTQ to 4 bits", "--quantize int4"], "packed integers are no f32, bf16 or f16", quantization_config=GPTQ),
-    config("unsloth-bnb-4bit", ["quantization_config", "quantised by bitsandbytes to 4 bits"], "likewise", quantization_config=BNB),
+    config("HQQ", ["quantization_config", "quantised by HQQ", "--quantize int4"], "its packed integers are not read", quantization_config=HQQ),
+    config("AQLM", ["quantization_config", "quantised by AQLM to 2 bits"], "likewise", quantization_config={"quant_method": "aqlm", "bits": 2}),
     config("longrope", ["rope_scaling.long_factor"], "a factor for each frequency is not computed",
            rope_scaling={"type": "longrope", "long_factor": [1.0] * 8, "short_factor": [1.0] * 8}),
     config("heads rotated in part", ["partial_rotary_factor", "expected 1"], "the rest of a head would be rotated, too", partial_rotary_factor=0.5),

@@ -6,7 +6,8 @@
 #include "app/model/embedded_model.h"
 #include "app/model/loaded_model.h"
 #include "core/base/start_error.h"
-#include "core/model/decoder_checkpoint.h"
+#include "core/model/quantized/decoder_checkpoint.h"
+#include "core/model/weight_checks.h"
 #include "core/model/weights.h"
 #include "tests/support/temporary_folder.h"
 

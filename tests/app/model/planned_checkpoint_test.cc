@@ -7,6 +7,7 @@
 
 #include "core/base/start_error.h"
 #include "core/model/arch/config.h"
+#include "core/model/weight_checks.h"
 #include "core/model/weights.h"
 #include "tests/core/model/family_configs.h"
 #include "tests/support/temporary_folder.h"

@@ -8,7 +8,7 @@
 
 #include "core/model/arch/architecture.h"
 #include "core/model/arch/config.h"
-#include "core/model/decoder_checkpoint.h"
+#include "core/model/quantized/decoder_checkpoint.h"
 #include "core/model/source/safetensors.h"
 #include "core/model/tensor_table.h"
 #include "tests/core/model/family_configs.h"

@@ -10,8 +10,9 @@
 
 #include "core/cpu/cpu_ops.h"
 #include "core/model/decoder.h"
-#include "core/model/decoder_checkpoint.h"
+#include "core/model/quantized/decoder_checkpoint.h"
 #include "core/model/tensor_rows.h"
+#include "core/model/weight_checks.h"
 #include "tests/core/model/tiny_checkpoint.h"
 
 namespace quire::model::mixture_test {

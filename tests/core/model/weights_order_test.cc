@@ -8,7 +8,8 @@
 #include <utility>
 
 #include "core/cpu/cpu_ops.h"
-#include "core/model/decoder_checkpoint.h"
+#include "core/model/quantized/decoder_checkpoint.h"
+#include "core/model/weight_checks.h"
 #include "core/model/weights.h"
 #include "tests/core/model/fake_ops.h"
 #include "tests/core/model/family_configs.h"

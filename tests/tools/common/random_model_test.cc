@@ -4,6 +4,7 @@
 
 #include "app/model/loaded_model.h"
 #include "core/model/arch/config.h"
+#include "core/model/weight_checks.h"
 #include "core/model/weights.h"
 
 namespace quire::tools {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/base/start_error.h"
-#include "core/model/decoder_checkpoint.h"
+#include "core/model/quantized/decoder_checkpoint.h"
 #include "core/model/tensor_rows.h"
 #include "tests/core/model/tiny_checkpoint.h"
 

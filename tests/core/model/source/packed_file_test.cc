@@ -275,6 +275,11 @@ class LoadThroughPackedFile : public ::testing::Test {
                         {.quantize = quantize, .packed_file = path, .on_packed = [this](auto...) { ++told_; }});
   }
   Weights through_file(std::optional<backend::Format> quantize = std::nullopt) { return load(quantize, path_); }
+  Weights times(BlockActivation activation) {
+    const auto files = ModelFiles::directory(dir_.path());
+    return load_weights(*ops_, parse_config(config_text_, "config.json"), *files,
+                        {.packed_file = path_, .blocks = activation});
+  }
   // Another start uses what this one wrote.
   void expect_written_anew() {
     EXPECT_FALSE(through_file().from_packed_file());
@@ -340,6 +345,15 @@ TEST_F(LoadThroughPackedFile, NoticesAnotherCheckpointConfigOrTypeAndReplacesThe
   const std::string file = dir_.path() + "/model.safetensors";
   fs::last_write_time(file, fs::last_write_time(file) + std::chrono::nanoseconds(1'000'000));
   expect_written_anew();
+}
+
+// Codes that a checkpoint stores lie in another order for products in integers, in as many bytes.
+TEST_F(LoadThroughPackedFile, NoticesAnotherFormOfActivations) {
+  using enum BlockActivation;
+  for (const BlockActivation activation : {kInt8, kF32, kInt8}) {
+    EXPECT_FALSE(times(activation).from_packed_file());
+    EXPECT_TRUE(times(activation).from_packed_file());
+  }
 }
 
 TEST_F(LoadThroughPackedFile, NoticesAnotherCheckpointOfTheSameSizeAndTime) {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/model/decoder_checkpoint.h"
+#include "core/model/quantized/decoder_checkpoint.h"
 #include "tests/core/model/tiny_checkpoint.h"
 
 namespace quire::model::safetensors_test {

@@ -1,4 +1,4 @@
-#include "core/model/decoder_checkpoint.h"
+#include "core/model/quantized/decoder_checkpoint.h"
 
 #include <algorithm>
 #include <string>
