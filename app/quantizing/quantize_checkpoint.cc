@@ -56,8 +56,6 @@ float put_scale(float scale, const Tensor& tensor, std::vector<std::byte>* out) 
     append(scale);
     return scale;
   }
-  // An f16 has too small a range for some scales of bf16 models, but not for those of f16 ones: rounded up, its codes
-  // stay in their range.
   const auto half = tensor.dtype == "BF16" ? bf16_of_f32(scale) : f16_of_f32(scale);
   append(half);
   return tensor.dtype == "BF16" ? f32_of_bf16(half) : f32_of_f16(half);
@@ -210,7 +208,8 @@ std::set<std::string> linear_layers(const model::ModelSpec& spec) {
     const bool is_layer = entry.kind == model::TensorEntry::Kind::kMatrix && entry.layer != model::TensorEntry::kTop;
     if (!is_layer || model::is_router(entry.role) || model::is_looked_up(entry.role, spec)) continue;
     for (const model::TensorPart& part : entry.parts) {
-      if (part.shape.size() == 2 && part.name.ends_with(kWeight)) names.insert(part.name);
+      // GPT-2's lie the other way round; the part of a latent's matrix that is transposed has another one that is not.
+      if (part.shape.size() == 2 && !part.transposed && part.name.ends_with(kWeight)) names.insert(part.name);
     }
   }
   return names;

@@ -78,7 +78,8 @@ void fit_experts(const Checkpoint& checkpoint, ModelSpec& spec) {
   const Tensor* together = checkpoint.find(name_in_layer(spec.names, layer, names.all_down));
   if (together == nullptr) {
     names.layout = ExpertNames::Layout::kSeparate;
-  } else if (together->coded) {  // along the inputs
+  } else if (together->coded && (together->matrix == nullptr || together->blocks() == backend::BlockType::kMXFP4)) {
+    // Blocks lie along the inputs.
     names.layout = ExpertNames::Layout::kTogether;
   } else if (together->shape.size() == 3 && together->shape[1] != together->shape[2]) {
     const bool inputs_last = together->shape[2] == first->experts->expert.width;

@@ -11,8 +11,11 @@ namespace quire::model {
 
 backend::Format given_format(const Tensor& tensor, const std::function<bool(backend::Format)>& takes) {
   const backend::Format own = *tensor.stored_format();
-  if (tensor.matrix == nullptr || takes(own)) return own;
-  const auto blocks = tensor.matrix->block_format();
+  if (!tensor.coded || takes(own)) return own;
+  // Without data, a plan takes it that scales are f16s.
+  const auto like = own.is_blocks() ? backend::file_type_like(own.blocks) : std::nullopt;
+  const auto planned = like ? std::optional(backend::Format::of_blocks(*like)) : std::nullopt;
+  const auto blocks = tensor.matrix == nullptr ? planned : tensor.matrix->block_format();
   return blocks && takes(*blocks) ? *blocks : own;
 }
 

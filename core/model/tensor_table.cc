@@ -378,13 +378,13 @@ bool TensorTable::skips(std::string_view name) const {
 std::vector<TensorPart> TensorTable::tensors() const {
   std::vector<TensorPart> out;
   std::set<std::string_view> seen;
-  const auto add = [&](const TensorPart& part) {
-    if (seen.insert(part.name).second) out.push_back({.name = part.name, .shape = part.shape});
+  const auto add = [&](const TensorPart& part, bool is_matrix) {
+    if (seen.insert(part.name).second) out.push_back({.name = part.name, .shape = part.shape, .is_matrix = is_matrix});
   };
   for (const TensorEntry& entry : entries) {
     for (std::size_t i = 0; i < entry.parts.size(); ++i) {
-      add(entry.parts[i]);
-      if (!entry.biases.empty()) add(entry.biases[i]);
+      add(entry.parts[i], entry.kind == Kind::kMatrix);
+      if (!entry.biases.empty()) add(entry.biases[i], false);
     }
   }
   return out;

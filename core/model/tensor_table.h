@@ -98,6 +98,7 @@ struct TensorPart {
   std::uint64_t num_inputs = 0;
   // Of a tensor of several matrices or vectors, one behind the other: which one. All of the above is said of that one.
   std::uint32_t matrix = kOnly;
+  bool is_matrix = false;  // of TensorTable::tensors()
 
   std::uint64_t index() const { return matrix == kOnly ? 0 : matrix; }  // of its matrix in the tensor
   std::uint64_t all_rows() const { return shape.empty() ? 1 : transposed ? shape.back() : first_extent(); }

@@ -51,11 +51,12 @@ void check_tensor(const TensorPart& expected, const ModelSpec& spec, const Check
     problems.add(std::move(text));
     return;
   }
+  if (!tensor->unread.empty()) return problems.add(tensor->unread);
   if (tensor->shape != expected.shape) {
     problems.add(tensor->file + ": tensor '" + tensor->name + "' has shape " + shape_text(tensor->shape) +
                  "; config.json expects " + shape_text(expected.shape));
   }
-  const bool may_be_coded = expected.shape.size() > 1 && (!expected.transposed || tensor->matrix != nullptr);
+  const bool may_be_coded = expected.is_matrix && expected.shape.size() > 1;
   if (!(may_be_coded ? tensor->stored_format() : tensor->format())) {
     problems.add(tensor->file + ": tensor '" + tensor->name + "' has dtype " + log_safe(tensor->dtype) +
                  "; expected F32, BF16 or F16");
@@ -80,6 +81,16 @@ void check_tied_head(const ModelSpec& spec, const Checkpoint& checkpoint, Proble
                "output matrix");
 }
 
+// A bias of zeros beside a quantised matrix: AutoGPTQ wrote one for every module.
+bool is_idle_bias(const Tensor& tensor, const Checkpoint& checkpoint) {
+  constexpr std::string_view kBias = ".bias";
+  if (!tensor.name.ends_with(kBias)) return false;
+  const std::string module = tensor.name.substr(0, tensor.name.size() - kBias.size());
+  const Tensor* matrix = checkpoint.find(module + ".weight");
+  if (matrix == nullptr || matrix->matrix == nullptr) return false;
+  return std::ranges::all_of(tensor.data, [](std::byte b) { return b == std::byte{0}; });
+}
+
 void add_problems(const ModelSpec& spec, const TensorTable& table, const Checkpoint& checkpoint, Problems& problems) {
   std::set<std::string, std::less<>> known;
   for (const TensorPart& expected : table.tensors()) {
@@ -87,7 +98,7 @@ void add_problems(const ModelSpec& spec, const TensorTable& table, const Checkpo
     known.insert(expected.name);
   }
   for (const auto& [name, tensor] : checkpoint.tensors()) {
-    if (known.contains(name) || table.skips(name)) continue;
+    if (known.contains(name) || table.skips(name) || is_idle_bias(tensor, checkpoint)) continue;
     problems.add(tensor.file + ": tensor '" + log_safe(name) + "' is not part of a " + spec.architecture +
                  " with this config.json");
   }

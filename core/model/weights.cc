@@ -102,6 +102,9 @@ class WeightReader {
       std::unique_ptr<backend::Weight> weight = packed_ != nullptr ? adopt(entry, run) : pack(entry, run);
       if (weight == nullptr) return false;
       step_bytes_ += step_bytes_of(entry, loading_.spec, weight->bytes());
+      const backend::Format format = weight->format();
+      const backend::Format stored = given(tensor(entry.parts[run.first]));
+      if (format.is_blocks() || keeps_codes(stored, format)) out_.note_codes(format.activation);
       out_.add(entry, std::move(weight));
       tell();
     }
@@ -304,12 +307,8 @@ std::size_t Weights::packed_bytes() const {
   return bytes;
 }
 
-std::optional<BlockActivation> Weights::block_activation() const {
-  std::optional<BlockActivation> found;
-  for (const auto& weight : weights_) {
-    if (weight->format().is_blocks() && found != BlockActivation::kInt8) found = weight->format().activation;
-  }
-  return found;
+void Weights::note_codes(BlockActivation activation) {
+  if (block_activation_ != BlockActivation::kInt8) block_activation_ = activation;
 }
 
 std::uint64_t step_bytes_of(const TensorEntry& entry, const ModelSpec& spec, std::uint64_t bytes) {

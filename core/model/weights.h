@@ -50,8 +50,9 @@ class Weights {
   std::uint64_t digest() const { return digest_; }  // checkpoint_digest() of the used tensors
   bool from_packed_file() const { return from_packed_file_; }
 
-  // Of matrices that are packed as blocks and multiplied; nothing: there are none.
-  std::optional<BlockActivation> block_activation() const;
+  // Of matrices that keep the codes of a checkpoint and are multiplied; nothing: there are none.
+  std::optional<BlockActivation> block_activation() const { return block_activation_; }
+  void note_codes(BlockActivation activation);  // while loading
 
   // All matrices, in the order of the table.
   std::vector<backend::Weight*> matrices() const;
@@ -77,6 +78,7 @@ class Weights {
   std::size_t step_bytes_ = 0;
   std::uint64_t digest_ = 0;
   bool from_packed_file_ = false;
+  std::optional<BlockActivation> block_activation_;
 };
 
 // Quantisation of an entry's matrices if `asked` is requested. The output matrix keeps at least 8 bits: in 4 bits, this

@@ -30,7 +30,7 @@ PackedForRanks pack_for_ranks(std::span<const HostMatrix> matrices, std::span<co
     for (std::size_t i = 0; i < head.num_matrices; ++i) {
       const Shard shard = shard_of(outputs[i], rank, num_ranks);
       const auto* data = static_cast<const std::byte*>(matrices[i].data);
-      of_rank[i].data = data + std::size_t{shard.first} * stored_bytes(matrices[i].format, matrices[i].k);
+      of_rank[i].data = data + std::size_t{shard.first} * row_bytes(matrices[i].format, matrices[i].k);
       of_rank[i].n = shard.count;
       if (!biases.empty() && !biases[i].empty()) biases_of_rank[i] = biases[i].subspan(shard.first, shard.count);
     }

@@ -128,3 +128,36 @@ def test_a_plan_by_config_alone_has_the_size_of_the_packed_weights(kind, tmp_pat
         assert done.returncode == 0, done.stderr
         sizes.append(json.loads(done.stdout)["packed_bytes"])
     assert sizes[0] == sizes[1]
+
+
+def test_biases_of_zeros_that_autogptq_writes_for_every_module_are_nothing(tmp_path):
+    from safetensors.torch import load_file, save_file
+
+    make("gptq", tmp_path / "model")
+    prompt = random_prompt(5, VOCAB)
+    plain = Run(tmp_path / "model", prompt, VOCAB, tmp_path)
+    path = tmp_path / "model" / "model.safetensors"
+    tensors = load_file(path)
+    biases = {name.replace("qweight", "bias"): torch.zeros(tensor.shape[1], dtype=torch.float16) for name, tensor in tensors.items() if "qweight" in name}
+    save_file({**tensors, **biases}, path, {"format": "pt"})
+    assert np.array_equal(Run(tmp_path / "model", prompt, VOCAB, tmp_path).logits, plain.logits)
+    next(iter(biases.values()))[3] = 0.5
+    save_file({**tensors, **biases}, path, {"format": "pt"})
+    done = subprocess.run([program("quire"), "generate", tmp_path / "model", "a"], capture_output=True, text=True)
+    assert done.returncode == 2 and ".bias' is not part of a LlamaForCausalLM" in done.stderr
+
+
+def test_the_mode_names_the_form_of_activations_whatever_the_first_matrix_is(tmp_path):
+    """The first layer's attention is plain, as modules_to_not_convert leaves it."""
+    from safetensors.torch import load_file, save_file
+
+    matrices = make("ct-w8a8", tmp_path / "model")
+    path = tmp_path / "model" / "model.safetensors"
+    tensors = load_file(path)
+    for part in ("q_proj", "k_proj", "v_proj"):
+        module = f"model.layers.0.self_attn.{part}"
+        tensors[f"{module}.weight"] = torch.from_numpy(matrices[f"{module}.weight"].copy()).to(torch.bfloat16)
+        del tensors[f"{module}.weight_scale"]
+    save_file(tensors, path, {"format": "pt"})
+    modes = [Run(tmp_path / "model", random_prompt(5, VOCAB), VOCAB, tmp_path, activations=form).mode for form in ("int8", "f32")]
+    assert "activations=int8" in modes[0] and "activations=f32" in modes[1]

@@ -173,6 +173,12 @@ std::optional<BlockType> block_type_named(std::string_view name) {
   return found == std::end(kBlockLayouts) ? std::nullopt : std::optional(found->type);
 }
 
+std::optional<BlockType> file_type_like(BlockType grouped) {
+  const BlockLayout& layout = layout_of(grouped);
+  if (layout.scales != kF32 || layout.is_in_floats() || (layout.has_zeros && layout.bits == 8)) return std::nullopt;
+  return layout.has_zeros ? BlockType::kQ5_0 : layout.bits == 8 ? BlockType::kQ8_0 : BlockType::kQ4_0;
+}
+
 std::optional<BlockType> with_group(BlockType like, std::uint32_t group) {
   const BlockLayout& wanted = layout_of(like);
   const auto fits = [&](const BlockLayout& one) {

@@ -202,6 +202,10 @@ static_assert([] {
 }());
 std::optional<BlockType> block_type_named(std::string_view name);
 
+// The type of a file that can hold the same numbers as a /g type of integers, if its scales are f16s: Q4_0 has 4 bits
+// less 8, Q5_0 5 bits less 16, Q8_0 8 bits, all a scale for each 32 numbers. Nothing: there is none.
+std::optional<BlockType> file_type_like(BlockType grouped);
+
 // The type of such codes in groups of 32, 64 or 128 with the same zeros and values as `like`; nothing: there is none.
 std::optional<BlockType> with_group(BlockType like, std::uint32_t group);
 

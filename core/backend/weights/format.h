@@ -60,7 +60,7 @@ struct Format {
   static const Format kBF16;
   static const Format kF16;
   // Formats that packing quantises to.
-  static const Format kInt8;    // -127..127 times an f32 scale per output
+  static const Format kInt8;    // -127..127, stored ones from -128 on, times an f32 scale per output
   static const Format kInt4;    // -8..7 times a bf16 scale per group of 32 inputs of an output
   static const Format kW8A8;    // kInt8's elements, multiplied in integers: linear() quantises its input too
   static const Format kW4A8;    // kInt4's elements, multiplied in the same way

@@ -63,14 +63,15 @@ ScaledPart scaled_part(const Fp8Tensors& from) {
   const std::uint64_t k = from.codes->shape.back();
   // Of one matrix, where there are several.
   const auto first = from.scales->shape.begin() + (from.codes->shape.size() == 3 ? 1 : 0);
-  const Shape shape(first, from.scales->shape.end());
+  Shape shape(first, from.scales->shape.end());
+  if (shape.size() == 4 && shape[1] == 1 && shape[3] == 1) shape = {shape[0], shape[2]};  // ModelOpt's blocks
   const bool is_matrix = shape.size() == 2;
   if (shape == Shape{n} || shape == Shape{n, 1}) return {1, k};
   if (is_matrix && shape[0] == parts_of(n, from.block_outputs) && shape[1] == parts_of(k, from.block_inputs)) {
     return {from.block_outputs, from.block_inputs};
   }
   if (is_matrix && shape[0] == n && shape[1] != 0 && k % shape[1] == 0) return {1, k / shape[1]};
-  if (from.scales->num_elements() == 1) return {n, k};
+  if (std::ranges::all_of(shape, [](std::uint64_t extent) { return extent == 1; })) return {n, k};
   refuse_tensor(
       *from.scales,
       fmt::format("has shape {}; expected one scale, one for each of {} outputs, or {} for blocks of {} by {}",
@@ -146,6 +147,7 @@ Tensor nvfp4_tensor(const std::string& name, const Nvfp4Tensors& from) {
   if (k % 64 != 0) refuse_tensor(*from.codes, fmt::format("has {} inputs; expected a multiple of 64", k));
   expect_tensor(*from.scales, "F8_E4M3", {n, k / 16});
   const float number = read_number(*from.factor);
+  if (number == 0.0f) refuse_tensor(*from.factor, "is 0");
   const auto write = [codes = *from.codes, scales = *from.scales, n, k](std::uint64_t, std::span<std::byte> rows) {
     const auto is_bad = [](std::byte scale) {
       return (scale & std::byte{0x80}) != std::byte{0} || scale == std::byte{0x7f};

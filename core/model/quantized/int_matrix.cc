@@ -40,6 +40,43 @@ std::uint32_t code_in_words(std::uint64_t i, std::uint32_t bits, const Word& wor
   return code & ((1u << bits) - 1);
 }
 
+// Of an output and a group.
+std::int32_t zero_at(const Tensor& zeros, const IntTensors& from, std::uint64_t output, std::uint64_t group) {
+  const std::uint32_t bits = from.bits;
+  if (from.packing == IntPacking::kAlongInputs) {
+    const auto word = [&](std::uint64_t j) { return word_at(zeros, j * zeros.shape[1] + group); };
+    return static_cast<std::int32_t>(code_in_words(output, bits, word));
+  }
+  const std::uint64_t row = group * zeros.shape[1];
+  if (from.packing == IntPacking::kAwq) {
+    const auto place = static_cast<std::uint32_t>(std::ranges::find(kAwqOrder, output % 8) - kAwqOrder.begin());
+    return static_cast<std::int32_t>(word_at(zeros, row + output / 8) >> (4 * place) & 15);
+  }
+  // One is added to the zeros of a word at once, as the programs do that read them: a carry runs on. Of 3 bits, which
+  // cross words, to each alone.
+  const std::uint32_t added = from.zeros_less_one ? 1 : 0;
+  if (bits == 3) {
+    const auto stored = [&](std::uint64_t j) { return word_at(zeros, row + j); };
+    return static_cast<std::int32_t>((code_in_words(output, bits, stored) + added) & 7);
+  }
+  std::uint32_t ones = 0;
+  for (std::uint32_t bit = 0; bit < 32; bit += bits) ones |= added << bit;
+  const auto word = [&](std::uint64_t j) { return word_at(zeros, row + j) + ones; };
+  return static_cast<std::int32_t>(code_in_words(output, bits, word));
+}
+
+// True if a zero is not the middle of the codes.
+bool has_own_zeros(const IntTensors& from) {
+  if (from.zeros == nullptr) return false;
+  const std::uint64_t groups = from.group == 0 ? 1 : (from.inputs + from.group - 1) / from.group;
+  for (std::uint64_t group = 0; group < groups; ++group) {
+    for (std::uint64_t output = 0; output < from.outputs; ++output) {
+      if (zero_at(*from.zeros, from, output, group) != 1 << (from.bits - 1)) return true;
+    }
+  }
+  return false;
+}
+
 // The form of a written row: its format, and zeros beside codes or taken from them.
 struct RowForm {
   Format format;
@@ -62,6 +99,7 @@ class IntMatrix final : public CodedMatrix {
   }
 
   const Format& format() const { return form_.format; }
+  std::string settings() const override { return from_.zeros_less_one ? "zeros less 1" : ""; }
 
   void read(std::uint64_t, Format format, std::span<std::byte> rows) const override {
     const NumberGrid scales = read_scales();
@@ -80,17 +118,20 @@ class IntMatrix final : public CodedMatrix {
     }
   }
 
-  // Q4_0 has 4 bits less 8, Q5_0 5 bits less 16, Q8_0 8 bits; all a scale for each 32 inputs.
   std::optional<Format> block_format() const override {
-    const bool is_grouped = form_.format.is_blocks() && (!form_.has_zeros || from_.bits == 4);
-    if (!is_grouped || !columns().empty()) return std::nullopt;
-    const auto is_half = [](float scale) { return f32_of_f16(f16_of_f32(scale)) == scale; };
-    if (!std::ranges::all_of(read_scales().numbers, is_half)) return std::nullopt;
-    if (form_.has_zeros) return Format::of_blocks(BlockType::kQ5_0);
-    return Format::of_blocks(backend::layout_of(form_.format.blocks).bits == 8 ? BlockType::kQ8_0 : BlockType::kQ4_0);
+    if (!block_format_) block_format_ = found_block_format();
+    return *block_format_;
   }
 
  private:
+  std::optional<Format> found_block_format() const {
+    const auto like = form_.format.is_blocks() ? backend::file_type_like(form_.format.blocks) : std::nullopt;
+    if (!like || !columns().empty()) return std::nullopt;
+    const auto is_half = [](float scale) { return f32_of_f16(f16_of_f32(scale)) == scale; };
+    if (!std::ranges::all_of(read_scales().numbers, is_half)) return std::nullopt;
+    return Format::of_blocks(*like);
+  }
+
   NumberGrid read_scales() const {
     NumberGrid scales = read_grid(scales_, from_.packing == IntPacking::kGptq || from_.packing == IntPacking::kAwq);
     if (from_.divisor == 1.0f) return scales;
@@ -126,7 +167,7 @@ class IntMatrix final : public CodedMatrix {
   static RowForm form_of(const IntTensors& from) {
     RowForm form;
     form.middle = 1 << (from.bits - 1);
-    const bool has_zeros = from.zeros != nullptr && !from.is_symmetric;
+    const bool has_zeros = has_own_zeros(from);
     if (from.bits == 8 && !has_zeros && from.group == 0) {
       form.format = Format::kInt8;
       form.offset = -form.middle;
@@ -186,28 +227,7 @@ class IntMatrix final : public CodedMatrix {
   }
 
   std::int32_t zero(std::uint64_t output, std::uint64_t group) const {
-    if (!zeros_) return form_.middle;
-    const std::uint32_t bits = from_.bits;
-    if (from_.packing == IntPacking::kAlongInputs) {
-      const auto word = [&](std::uint64_t j) { return word_at(*zeros_, j * zeros_->shape[1] + group); };
-      return static_cast<std::int32_t>(code_in_words(output, bits, word));
-    }
-    const std::uint64_t row = group * zeros_->shape[1];
-    if (from_.packing == IntPacking::kAwq) {
-      const auto place = static_cast<std::uint32_t>(std::ranges::find(kAwqOrder, output % 8) - kAwqOrder.begin());
-      return static_cast<std::int32_t>(word_at(*zeros_, row + output / 8) >> (4 * place) & 15);
-    }
-    // One is added to the zeros of a word at once, as the programs do that read them: a carry runs on. Of 3 bits, which
-    // cross words, to each alone.
-    const std::uint32_t added = from_.zeros_less_one ? 1 : 0;
-    if (bits == 3) {
-      const auto stored = [&](std::uint64_t j) { return word_at(*zeros_, row + j); };
-      return static_cast<std::int32_t>((code_in_words(output, bits, stored) + added) & 7);
-    }
-    std::uint32_t ones = 0;
-    for (std::uint32_t bit = 0; bit < 32; bit += bits) ones |= added << bit;
-    const auto word = [&](std::uint64_t j) { return word_at(*zeros_, row + j) + ones; };
-    return static_cast<std::int32_t>(code_in_words(output, bits, word));
+    return zeros_ ? zero_at(*zeros_, from_, output, group) : form_.middle;
   }
 
   void write_row(Format format, std::uint64_t output, const NumberGrid& scales, const std::uint8_t* codes,
@@ -223,10 +243,6 @@ class IntMatrix final : public CodedMatrix {
       const std::uint64_t group = from_.group == 0 ? 0 : first / from_.group;
       const float scale = scales.at(scales.outputs == 1 ? 0 : output, group);
       const std::int32_t z = zero(output, group);
-      if (from_.is_symmetric && z != form_.middle) {
-        refuse_tensor(*zeros_, fmt::format("has a zero of {}, but the checkpoint is said to be symmetric: expected {}",
-                                           z, form_.middle));
-      }
       std::byte* block = row.data() + first / layout.elements * layout.bytes;
       if (format != form_.format) {
         put_block(layout, codes + first, f16_of_f32(scale), zero_of_codes(z), block);
@@ -280,6 +296,7 @@ class IntMatrix final : public CodedMatrix {
   std::optional<Tensor> zeros_;
   IntTensors from_;
   RowForm form_;
+  mutable std::optional<std::optional<Format>> block_format_;  // once it was asked for
 };
 
 std::uint64_t words_of(std::uint64_t codes, std::uint32_t bits) { return (codes * bits + 31) / 32; }

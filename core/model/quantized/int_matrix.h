@@ -5,7 +5,6 @@
 // Owner   borrows the tensors' data.
 // Thread  one, at start.
 // Fails   StartError naming the tensor: a type or shape that does not fit, groups that are no multiple of 32 inputs, a
-//         zero beside the middle of codes that are said to be symmetric.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +34,6 @@ struct IntTensors {
   float divisor = 1.0f;            // of the scales: 127 of bitsandbytes
   const Tensor* groups = nullptr;  // I32 [K], the group of each input; null: those of a group lie together
   bool zeros_less_one = false;     // GPTQ
-  bool is_symmetric = false;       // the zeros are the middle of the codes
 };
 
 // The tensor of that name, a matrix [N, K].

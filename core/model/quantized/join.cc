@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/base/log.h"
+#include "core/base/start_error.h"
 #include "core/model/quantized/checks.h"
 #include "core/model/quantized/float_matrix.h"
 #include "core/model/quantized/int_matrix.h"
@@ -27,7 +28,22 @@ class Joiner {
       : tensors_(std::move(tensors)), quantization_(quantization) {}
 
   Tensors join() {
-    for (const auto& [name, tensor] : tensors_) join_module(name, tensor);
+    for (const auto& [name, tensor] : tensors_) {
+      taken_.clear();
+      try {
+        join_module(name, tensor);
+        used_.insert(taken_.begin(), taken_.end());
+      } catch (const StartError& error) {
+        taken_.push_back(name);
+        used_.insert(taken_.begin(), taken_.end());
+        joined_.push_back({.name = name_of_matrix(name),
+                           .dtype = "",
+                           .shape = {},
+                           .data = {},
+                           .file = tensor.file,
+                           .unread = error.what()});
+      }
+    }
     for (const std::string& name : used_) tensors_.erase(name);
     for (Tensor& tensor : joined_) {
       const std::string name = tensor.name;
@@ -38,6 +54,14 @@ class Joiner {
   }
 
  private:
+  // Of the tensor that codes of that name belong to.
+  static std::string name_of_matrix(const std::string& codes) {
+    for (const std::string_view end : {".qweight", ".weight_packed"}) {
+      if (codes.ends_with(end)) return codes.substr(0, codes.size() - end.size()) + ".weight";
+    }
+    return codes;
+  }
+
   // Scales of activations, of K and V, and of probabilities.
   static bool is_of_activations(std::string_view name) {
     constexpr std::string_view kEnds[] = {
@@ -55,7 +79,7 @@ class Joiner {
   // Finds the module's tensor of that name and takes it away at the end.
   const Tensor* take(const std::string& name) {
     const Tensor* tensor = find(name);
-    if (tensor != nullptr) used_.insert(name);
+    if (tensor != nullptr) taken_.push_back(name);
     return tensor;
   }
   const Tensor& require(const Tensor& of, const std::string& name) {
@@ -80,7 +104,7 @@ class Joiner {
   }
 
   void add(Tensor tensor, const std::string& codes) {
-    used_.insert(codes);
+    taken_.push_back(codes);
     joined_.push_back(std::move(tensor));
   }
 
@@ -109,7 +133,6 @@ class Joiner {
     const bool fits = said != 0 && (from.inputs + said - 1) / said == groups;
     from.group = groups == 1 ? 0 : fits ? said : (from.inputs + groups - 1) / groups;
     from.zeros_less_one = quantization_.zeros_less_one;
-    from.is_symmetric = quantization_.is_symmetric;
     from.groups = take(module + ".g_idx");
     add(int_tensor(module + ".weight", from), codes.name);
   }
@@ -168,7 +191,9 @@ class Joiner {
     } else if (codes.dtype == "I8" && find(module + ".SCB") != nullptr) {
       check_row_order(take(module + ".weight_format"));
       join_bytes(codes, *take(module + ".SCB"), nullptr, 127.0f);
-    } else if (codes.dtype == "U8" && find(codes.name + ".absmax") != nullptr) {
+    } else if (find(codes.name + ".absmax") != nullptr) {
+      if (codes.dtype != "U8")
+        refuse_tensor(codes, "stores bytes of codes as " + log_safe(codes.dtype) + "; expected U8");
       join_table(codes);
     } else if (codes.dtype == "U8" && scales != nullptr) {
       const Tensor* factor = take(module + ".weight_scale_2");
@@ -234,6 +259,7 @@ class Joiner {
 
   Tensors tensors_;
   const Quantization& quantization_;
+  std::vector<std::string> taken_;  // by the module that is being joined
   std::set<std::string> used_;
   std::vector<Tensor> joined_;
 };
@@ -247,7 +273,12 @@ void join_blocks(Tensors& tensors) {
     const std::string base = name.substr(0, name.size() - kBlocks.size());
     const auto scales = tensors.find(base + "_scales");
     if (scales == tensors.end() || scales->second.dtype != "U8") continue;
-    joined.push_back(mxfp4_tensor(base, blocks, scales->second));
+    try {
+      joined.push_back(mxfp4_tensor(base, blocks, scales->second));
+    } catch (const StartError& error) {
+      joined.push_back(
+          {.name = base, .dtype = "", .shape = {}, .data = {}, .file = blocks.file, .unread = error.what()});
+    }
   }
   for (Tensor& tensor : joined) {
     tensors.erase(tensor.name + "_blocks");

@@ -9,7 +9,8 @@
 //   gpt-oss              NAME_blocks NAME_scales become NAME
 // Owner   the joined tensors borrow the mapped files.
 // Thread  start.
-// Fails   StartError naming file and tensor: a part that is missing, or of another type or shape.
+// Fails   never: a matrix with a part that is missing, or of another type or shape, has the reason in Tensor::unread.
+//         It may be one of a part of the model that is not served.
 #pragma once
 
 #include <map>

@@ -53,16 +53,25 @@ void read_awq(const JsonFields& fields, Quantization& out) {
 
 // AutoRound writes the tensors of GPTQ, AWQ or compressed-tensors.
 void read_auto_round(const JsonFields& fields, Quantization& out) {
+  for (const char* key : {"rotation_config", "spinquant_config"}) {
+    const auto rotation = fields.optional_object(key);
+    if (rotation && !rotation->keys().empty())
+      fields.refuse(key, "has rotations of activations, which are not applied here");
+  }
   const std::string packing = fields.optional_string("packing_format").value_or("auto_round:auto_gptq");
-  if (packing == "auto_round:auto_awq") {
+  if (packing == "auto_round:auto_awq" || packing == "auto_round:awq") {
     out.method = Method::kAwq;
     out.bits = 4;
     out.group = fields.optional_uint("group_size", 1, 1 << 22).value_or(128);
-  } else if (packing == "auto_round:auto_gptq" || packing == "auto_round:gptqmodel" || packing == "auto_round") {
+  } else if (packing == "auto_round:auto_gptq" || packing == "auto_round:gptq" || packing == "auto_round:gptqmodel" ||
+             packing == "auto_round") {
     read_gptq(fields, out);
-    out.zeros_less_one = packing == "auto_round:auto_gptq";
+    out.zeros_less_one = packing == "auto_round:auto_gptq" || packing == "auto_round:gptq";
   } else if (packing == "auto_round:llm_compressor") {
     out.method = Method::kCompressedTensors;
+    out.bits = fields.optional_uint("bits", 1, 64).value_or(4);
+    out.group = fields.optional_uint("group_size", 1, 1 << 22).value_or(128);
+    out.is_symmetric = fields.optional_bool("sym").value_or(true);
   } else {
     fields.refuse(
         "packing_format",
@@ -117,7 +126,8 @@ void read_compressed_tensors(const JsonFields& fields, Quantization& out) {
 
 void read_fp8(const JsonFields& fields, Quantization& out) {
   out.method = Method::kFp8;
-  if (const auto form = fields.optional_string("fmt"); form && *form != "e4m3" && *form != "e4m3fn") {
+  if (const auto form = fields.optional_string("fmt");
+      form && *form != "e4m3" && *form != "e4m3fn" && *form != "float8_e4m3fn") {
     fields.refuse("fmt", "is " + log_safe(*form) + "; expected e4m3");
   }
   const std::vector<std::uint64_t> block = fields.uint_or_list("weight_block_size", 1u << 20);

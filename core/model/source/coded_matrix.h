@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -28,6 +29,8 @@ class CodedMatrix {
   virtual std::optional<backend::Format> block_format() const { return std::nullopt; }
   // The bytes of the tensors that it reads.
   const std::vector<FileBytes>& parts() const { return parts_; }
+  // Settings beside the tensors that decide its numbers, for the digest.
+  virtual std::string settings() const { return {}; }
   // Input i of read()'s rows is input columns()[i] of the matrix. Empty: input i.
   const std::vector<std::uint32_t>& columns() const { return columns_; }
 

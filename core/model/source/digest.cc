@@ -55,6 +55,7 @@ std::uint64_t hash_bytes(FileBytes bytes, std::uint64_t seed) {
 std::uint64_t tensor_digest(const Tensor& tensor) {
   std::string head = tensor.name + "\n" + tensor.dtype + "\n" + shape_text(tensor.shape);
   for (const float factor : tensor.factors) head += "\n" + std::to_string(std::bit_cast<std::uint32_t>(factor));
+  if (tensor.matrix != nullptr) head += "\n" + tensor.matrix->settings();
   std::uint64_t digest = hash_bytes(std::as_bytes(std::span(head)), 0);
   const std::vector<FileBytes> parts = tensor.parts();
   for (auto part = parts.rbegin(); part != parts.rend(); ++part) digest = hash_bytes(*part, digest);

@@ -203,7 +203,9 @@ std::optional<std::uint64_t> packed_key(const ModelFiles& files, const Checkpoin
     if (!stamp) return std::nullopt;
     add(name, std::to_string(stamp->bytes), std::to_string(stamp->modified_ns));
   }
-  if (const auto config = files.find("config.json")) add(std::to_string(hash_bytes(*config, 0)));
+  for (const char* name : {"config.json", "hf_quant_config.json", "quantize_config.json", "quant_config.json"}) {
+    if (const auto config = files.find(name)) add(std::to_string(hash_bytes(*config, 0)));
+  }
   for (const auto& [name, tensor] : checkpoint.tensors()) {
     add(name, tensor.dtype, shape_text(tensor.shape));
     for (const FileBytes& part : tensor.parts()) {

@@ -36,6 +36,8 @@ struct Tensor {
   std::string file;                        // its name in errors
   std::vector<float> factors{};            // of the numbers of each of its matrices: has_own_factor(); empty: 1
   std::optional<backend::Format> coded{};  // blocks, or codes with stored scales; nothing: plain, or not read
+  // A quantised matrix that could not be joined from its parts: why, with file and tensor.
+  std::string unread{};
   // Of coded matrices that do not lie in `data`.
   std::shared_ptr<const CodedMatrix> matrix{};
 

@@ -39,6 +39,8 @@ TEST(Quantization, KnowsTheMethodsOfPublishedConfigs) {
   EXPECT_EQ(read(R"({"config_groups": {"group_0": {"targets": ["Linear"], "weights": null}}})")->method,
             Method::kCompressedTensors);
   EXPECT_EQ(read(R"({"quant_method": "fp8"})")->method, Method::kFp8);
+  EXPECT_EQ(read(R"({"quant_method": "fp8", "fmt": "float8_e4m3fn", "weight_block_size": [128, 128]})")->group, 128u);
+  EXPECT_EQ(read(R"({"quant_method": "auto-round", "packing_format": "auto_round:awq"})")->method, Method::kAwq);
   EXPECT_EQ(read(R"({"quant_method": "modelopt", "quant_algo": "NVFP4"})")->method, Method::kModelOpt);
   EXPECT_EQ(read(R"({"load_in_4bit": true})")->method, Method::kBitsandbytes);
   EXPECT_FALSE(read("null"));
@@ -95,6 +97,7 @@ TEST(Quantization, RefusesWhatIsNotReadByName) {
        "sparse matrices"},
       {R"({"quant_method": "compressed-tensors", "transform_config": {"config_groups": {"u": {"type": "hadamard"}}}})",
        "rotations of activations"},
+      {R"({"quant_method": "auto-round", "rotation_config": {"block_size": 32}})", "rotations of activations"},
       {R"({"quant_method": 4})", "'quantization_config.quant_method' is 4"},
       {R"("gptq")", "'quantization_config' is \"gptq\""},
       {R"({"quant_method": "gptq", "group_size": "all"})", "'quantization_config.group_size'"},
