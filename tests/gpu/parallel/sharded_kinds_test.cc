@@ -1,4 +1,7 @@
 // Ops of every kind on two and four ranks: the bits of one GPU.
+#include <cstring>
+#include <iterator>
+
 #include "gpu/parallel/sharded_ops.h"
 #include "gpu/runtime/simulated_device.h"
 #include "tests/core/cpu/linear_kinds.h"
@@ -43,6 +46,32 @@ TEST(ShardedKinds, OfAttentionHaveTheBitsOfOneGpu) {
         EXPECT_TRUE(got.same_cache);
       }
     }
+  }
+}
+
+// Rows of a checkpoint's own codes are longer than their codes: the scale follows them.
+TEST(ShardedKinds, OfStoredCodesHaveTheBitsOfOneGpu) {
+  constexpr std::uint32_t kOutputs = 96;
+  constexpr std::uint32_t kInputs = 256;
+  Random random(9);
+  for (const Format format : {Format::kInt8, Format::kFp8, Format::kW8A8}) {
+    const Format stored = format == Format::kFp8 ? format : Format::kInt8;
+    Matrix w{kOutputs, kInputs, stored, {}, {}};
+    for (std::uint32_t row = 0; row < kOutputs; ++row) {
+      for (std::uint32_t i = 0; i < kInputs; ++i) w.bits.push_back(static_cast<std::uint8_t>(random.below(256) & 0xb7));
+      const float scale = random.uniform(0.01f);
+      std::uint8_t bytes[sizeof(scale)];
+      std::memcpy(bytes, &scale, sizeof(scale));
+      w.bits.insert(w.bits.end(), std::begin(bytes), std::end(bytes));
+    }
+    const std::vector<float> x = random.floats(std::size_t{5} * kInputs);
+    const auto product = [&](std::unique_ptr<Ops> ops) {
+      const backend::HostMatrix view = w.view();
+      return run_linear(*ops, x, *ops->pack({&view, 1}, {}, format), 5);
+    };
+    const std::vector<float> expected = product(on_one());
+    EXPECT_TRUE(same_bits(product(on_ranks(2)), expected)) << backend::name_of(format);
+    EXPECT_TRUE(same_bits(product(on_ranks(4)), expected)) << backend::name_of(format);
   }
 }
 
