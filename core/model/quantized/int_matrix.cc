@@ -217,8 +217,9 @@ class IntMatrix final : public CodedMatrix {
         }
       }
     } else {
-      for (std::uint64_t input = 0; input < k; ++input) {
-        for (std::uint64_t i = 0; i < count; i += 8) {
+      // Eight rows are written side by side: those of all outputs at once would share a few sets of the cache.
+      for (std::uint64_t i = 0; i < count; i += 8) {
+        for (std::uint64_t input = 0; input < k; ++input) {
           const std::uint32_t word = word_at(codes_, input * codes_.shape[1] + (first + i) / 8);
           for (std::uint32_t j = 0; j < 8; ++j) out[(i + kAwqOrder[j]) * k + input] = put(word >> (4 * j) & 15);
         }
