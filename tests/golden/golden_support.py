@@ -201,6 +201,14 @@ def norm_sums(layer, hidden):
     return hidden * sum(1 + ("LayerNorm" in kind) for kind in kinds if "Norm" in kind)
 
 
+def check_logits(run, expected, tolerance):
+    """The logits of every position are transformers' own within the tolerance."""
+    difference = np.abs(run.logits - expected).max(axis=-1)
+    print(f"{len(expected)} tokens: {(difference / tolerance).max():.3g} of the tolerance {tolerance.max():.3g}; logits within {np.abs(expected).max():.3g}")
+    assert np.isfinite(run.logits).all()
+    assert (difference <= tolerance).all()
+
+
 def check_greedy(reference, prompt, greedy):
     """Every token is transformers' own choice given what came before, or ties with it within the tolerance."""
     logits, tolerance = reference(prompt + greedy)

@@ -189,7 +189,7 @@ inline constexpr BlockLayout kBlockLayouts[] = {
 };
 
 constexpr std::span<const BlockLayout> block_layouts() { return kBlockLayouts; }
-// Those that files store.
+// The types that GGUF files store.
 constexpr std::span<const BlockLayout> block_layouts_of_files() {
   return block_layouts().first(static_cast<std::size_t>(BlockType::kInt2G32));
 }

@@ -28,10 +28,7 @@ void expect_tensor(const Tensor& tensor, std::string_view dtype, const std::vect
   }
 }
 
-std::uint32_t canonical_group(const Tensor& codes, std::uint64_t group, std::uint64_t inputs, std::uint32_t largest) {
-  for (std::uint32_t size = largest; size >= 32; size /= 2) {
-    if (inputs % size == 0 && group % size == 0) return size;
-  }
+void refuse_groups(const Tensor& codes, std::uint64_t group, std::uint64_t inputs) {
   if (group % 32 != 0) refuse_tensor(codes, fmt::format("has groups of {} inputs; expected a multiple of 32", group));
   refuse_tensor(codes, fmt::format("has {} inputs; expected a multiple of 32", inputs));
 }

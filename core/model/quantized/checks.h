@@ -17,9 +17,7 @@ namespace quire::model {
 void expect_numbers(const Tensor& codes, const std::vector<std::uint64_t>& shape);
 void expect_tensor(const Tensor& tensor, std::string_view dtype, const std::vector<std::uint64_t>& shape);
 
-// The groups that a checkpoint's groups of inputs are cut into, which blocks have (core/backend/weights/blocks.h): the
-// largest of 128, 64 and 32 that divides both the group and the number of inputs. group 0: all inputs.
-std::uint32_t canonical_group(const Tensor& codes, std::uint64_t group, std::uint64_t inputs,
-                              std::uint32_t largest = 128);
+// Refuses groups of inputs, or a number of inputs, that no format has (stored_format.h).
+[[noreturn]] void refuse_groups(const Tensor& codes, std::uint64_t group, std::uint64_t inputs);
 
 }  // namespace quire::model

@@ -12,6 +12,7 @@
 #include "core/base/log.h"
 #include "core/model/quantized/checks.h"
 #include "core/model/quantized/number_grid.h"
+#include "core/model/quantized/stored_format.h"
 
 namespace quire::model {
 namespace {
@@ -41,8 +42,6 @@ Tensor coded_tensor(const std::string& name, const Tensor& codes, Shape shape, F
   tensor.set_coded(format, std::make_shared<WrittenMatrix>(std::move(parts), std::move(write)));
   return tensor;
 }
-
-Format grouped(BlockType like, std::uint32_t group) { return Format::of_blocks(*backend::with_group(like, group)); }
 
 void expect_matrix(const Tensor& codes, std::string_view dtype) {
   if (codes.shape.size() != 2) {
@@ -117,8 +116,9 @@ Tensor fp8_tensor(const std::string& name, const Fp8Tensors& from) {
   const std::uint64_t k = shape.back();
   const ScaledPart part = scaled_part(from);
   const bool is_of_outputs = part.inputs >= k;
-  const Format format =
-      is_of_outputs ? Format::kFp8 : grouped(BlockType::kFp8G32, canonical_group(*from.codes, part.inputs, k));
+  const auto grouped = grouped_format(BlockType::kFp8G32, part.inputs, k);
+  if (!is_of_outputs && !grouped) refuse_groups(*from.codes, part.inputs, k);
+  const Format format = is_of_outputs ? Format::kFp8 : *grouped;
   const auto write = [codes = *from.codes, scales = *from.scales, part, format, n, k, is_of_outputs](
                          std::uint64_t matrix, std::span<std::byte> rows) {
     const std::vector<float> numbers = read_numbers(scales);
@@ -233,10 +233,9 @@ void check_table(const TableTensors& from) {
 
 Tensor table_tensor(const std::string& name, const TableTensors& from) {
   check_table(from);
-  // A block that lies in two rows is one of 32 numbers in each.
-  const bool is_whole = from.inputs % 64 == 0 && from.block % 64 == 0;
-  const std::uint32_t group = is_whole ? 64 : 32;
-  const Format format = grouped(table_type(*from.table), group);
+  // A block that lies in two rows is one of 32 numbers in each; check_table() has seen that these are whole.
+  const Format format = *grouped_format(table_type(*from.table), from.block, from.inputs);
+  const std::uint32_t group = backend::layout_of(format.blocks).elements;
   std::vector<FileBytes> parts = {from.codes->data, from.table->data, from.scales->data};
   const bool is_nested = from.nested_table != nullptr;
   if (is_nested) parts.insert(parts.end(), {from.nested_table->data, from.nested_scales->data});

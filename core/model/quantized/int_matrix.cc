@@ -13,6 +13,7 @@
 #include "core/base/log.h"
 #include "core/model/quantized/checks.h"
 #include "core/model/quantized/number_grid.h"
+#include "core/model/quantized/stored_format.h"
 
 namespace quire::model {
 namespace {
@@ -165,29 +166,16 @@ class IntMatrix final : public CodedMatrix {
   }
 
   static RowForm form_of(const IntTensors& from) {
+    const bool has_zeros = has_own_zeros(from);
     RowForm form;
     form.middle = 1 << (from.bits - 1);
-    const bool has_zeros = has_own_zeros(from);
-    if (from.bits == 8 && !has_zeros && from.group == 0) {
-      form.format = Format::kInt8;
-      form.offset = -form.middle;
-      return form;
-    }
-    const std::uint32_t group = canonical_group(*from.codes, from.group, from.inputs);
-    const auto of_type = [&](BlockType like) { form.format = Format::of_blocks(*backend::with_group(like, group)); };
-    form.has_zeros = has_zeros && (from.bits == 4 || from.bits == 8);
+    const auto format = int_format(from.bits, has_zeros, from.group, from.inputs);
+    if (!format) refuse_groups(*from.codes, from.group, from.inputs);
+    form.format = *format;
+    form.has_zeros = format->is_blocks() && backend::layout_of(format->blocks).has_zeros;
     form.takes_zeros = has_zeros && !form.has_zeros;
-    if (from.bits == 4 || from.bits == 8) {
-      of_type(from.bits == 4 ? (has_zeros ? BlockType::kUint4G32 : BlockType::kInt4G32)
-                             : (has_zeros ? BlockType::kUint8G32 : BlockType::kInt8G32));
-    } else if (from.bits < 4) {  // less its zero, a code has a bit more
-      const std::uint32_t bits = from.bits + (has_zeros ? 1 : 0);
-      of_type(bits == 2 ? BlockType::kInt2G32 : bits == 3 ? BlockType::kInt3G32 : BlockType::kInt4G32);
-      form.offset = has_zeros ? 1 << from.bits : 0;
-    } else {
-      of_type(BlockType::kInt8G32);
-      form.offset = has_zeros ? 128 : 128 - form.middle;
-    }
+    const std::int32_t zero = format->is_blocks() ? backend::layout_of(format->blocks).zero : 0;
+    form.offset = form.takes_zeros ? zero : zero - form.middle;
     return form;
   }
 

@@ -54,7 +54,7 @@ class Joiner {
   }
 
  private:
-  // Of the tensor that codes of that name belong to.
+  // The name of the matrix that codes of that name belong to.
   static std::string name_of_matrix(const std::string& codes) {
     for (const std::string_view end : {".qweight", ".weight_packed"}) {
       if (codes.ends_with(end)) return codes.substr(0, codes.size() - end.size()) + ".weight";

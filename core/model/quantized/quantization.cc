@@ -8,24 +8,13 @@
 #include <utility>
 
 #include "core/base/log.h"
+#include "core/model/quantized/stored_format.h"
 #include "core/model/source/other_formats.h"
 
 namespace quire::model {
 namespace {
 
 using Method = Quantization::Method;
-
-constexpr std::pair<std::string_view, Method> kMethods[] = {
-    {"gptq", Method::kGptq},
-    {"awq", Method::kAwq},
-    {"compressed-tensors", Method::kCompressedTensors},
-    {"fp8", Method::kFp8},
-    {"fbgemm_fp8", Method::kFp8},
-    {"modelopt", Method::kModelOpt},
-    {"modelopt_fp4", Method::kModelOpt},
-    {"bitsandbytes", Method::kBitsandbytes},
-    {"mxfp4", Method::kMxfp4},
-};
 
 void read_gptq(const JsonFields& fields, Quantization& out) {
   std::string form = fields.optional_string("checkpoint_format").value_or("");
@@ -87,7 +76,7 @@ std::string form_of(const JsonFields& fields) {
   return fields.optional_string("type") == "float" ? fmt::format("in fp{}", bits) : fmt::format("in {} bits", bits);
 }
 
-// Of the first group that has them.
+// Takes those of the first group that has them.
 void read_weights(const JsonFields& weights, Quantization& out) {
   if (out.bits != 0) return;
   out.bits = weights.optional_uint("num_bits", 1, 64).value_or(0);
@@ -175,48 +164,36 @@ void read_bitsandbytes(const JsonFields& fields, Quantization& out) {
   if (is_8) out.activations = "in 8 bits";
   out.bits = is_8 ? 8 : 4;
   out.in_floats = !is_8;
+  out.is_symmetric = true;
   out.group = is_8 ? 0 : 64;
 }
 
-Quantization read_method(const JsonFields& fields, std::string_view method) {
-  Quantization out;
-  if (method == "auto-round" || method == "intel/auto-round") {
-    read_auto_round(fields, out);
+void read_mxfp4(const JsonFields&, Quantization& out) { out.method = Method::kMxfp4; }
+
+using Read = void (*)(const JsonFields& fields, Quantization& out);
+constexpr std::pair<std::string_view, Read> kMethods[] = {
+    {"gptq", read_gptq},
+    {"awq", read_awq},
+    {"auto-round", read_auto_round},
+    {"intel/auto-round", read_auto_round},
+    {"compressed-tensors", read_compressed_tensors},
+    {"fp8", read_fp8},
+    {"fbgemm_fp8", read_fp8},
+    {"modelopt", read_modelopt},
+    {"modelopt_fp4", read_modelopt},
+    {"bitsandbytes", read_bitsandbytes},
+    {"mxfp4", read_mxfp4},
+};
+
+// Nothing: the method is not read.
+std::optional<Quantization> read_method(const JsonFields& fields, std::string_view method) {
+  for (const auto& [name, read] : kMethods) {
+    if (name != method) continue;
+    Quantization out;
+    read(fields, out);
     return out;
   }
-  for (const auto& [name, known] : kMethods) {
-    if (name == method) out.method = known;
-  }
-  switch (out.method) {
-    case Method::kGptq:
-      read_gptq(fields, out);
-      break;
-    case Method::kAwq:
-      read_awq(fields, out);
-      break;
-    case Method::kCompressedTensors:
-      read_compressed_tensors(fields, out);
-      break;
-    case Method::kFp8:
-      read_fp8(fields, out);
-      break;
-    case Method::kModelOpt:
-      read_modelopt(fields, out);
-      break;
-    case Method::kBitsandbytes:
-      read_bitsandbytes(fields, out);
-      break;
-    case Method::kMxfp4:
-      break;
-  }
-  return out;
-}
-
-bool is_read(std::string_view method) {
-  for (const auto& [name, known] : kMethods) {
-    if (name == method) return true;
-  }
-  return method == "auto-round" || method == "intel/auto-round";
+  return std::nullopt;
 }
 
 // A quantization_config without a quant_method.
@@ -239,7 +216,7 @@ std::optional<Quantization> read_quantization(const JsonFields& config) {
     const auto made = config.optional_object(key);
     if (!made) continue;
     const std::string method = method_of(*made);
-    if (is_read(method)) return read_method(*made, method);
+    if (auto read = read_method(*made, method)) return read;
     config.refuse(key, "is set: " + explain_quantization(method, made->optional_uint("bits", 0, 64).value_or(0)));
   }
   return std::nullopt;
@@ -273,30 +250,14 @@ std::optional<backend::Format> expected_format(const Quantization& quantization,
   using backend::BlockType;
   using backend::Format;
   const std::uint64_t bits = quantization.bits;
-  const auto grouped = [&](BlockType like) -> std::optional<Format> {
-    for (std::uint32_t size = 128; size >= 32; size /= 2) {
-      const auto type = backend::with_group(like, size);
-      if (type && inputs % size == 0 && quantization.group % size == 0) return Format::of_blocks(*type);
-    }
-    return std::nullopt;
-  };
-  const bool is_whole = quantization.group == 0 || quantization.group >= inputs;
-  if (quantization.in_floats) {
-    if (bits == 8) return is_whole ? Format::kFp8 : grouped(BlockType::kFp8G32);
-    if (quantization.method == Quantization::Method::kBitsandbytes) return grouped(BlockType::kNf4G32);
-    if (bits != 4) return std::nullopt;
-    const BlockType type = quantization.group == 16 ? BlockType::kNVFP4 : BlockType::kMXFP4;
-    return inputs % backend::layout_of(type).elements == 0 ? std::optional(Format::of_blocks(type)) : std::nullopt;
-  }
-  const bool has_zeros = !quantization.is_symmetric;
-  if (bits == 8 && is_whole && (!has_zeros || quantization.method == Quantization::Method::kBitsandbytes)) {
-    return Format::kInt8;
-  }
-  if (bits == 2) return grouped(has_zeros ? BlockType::kInt3G32 : BlockType::kInt2G32);
-  if (bits == 3) return grouped(has_zeros ? BlockType::kInt4G32 : BlockType::kInt3G32);
-  if (bits == 4) return grouped(has_zeros ? BlockType::kUint4G32 : BlockType::kInt4G32);
-  if (bits > 4 && bits <= 8) return grouped(has_zeros && bits == 8 ? BlockType::kUint8G32 : BlockType::kInt8G32);
-  return std::nullopt;
+  const std::uint64_t group = quantization.group >= inputs ? 0 : quantization.group;
+  if (!quantization.in_floats) return int_format(bits, !quantization.is_symmetric, group, inputs);
+  if (bits == 8) return group == 0 ? Format::kFp8 : grouped_format(BlockType::kFp8G32, group, inputs);
+  if (quantization.method == Method::kBitsandbytes)
+    return grouped_format(BlockType::kNf4G32, quantization.group, inputs);
+  if (bits != 4) return std::nullopt;
+  const BlockType type = quantization.group == 16 ? BlockType::kNVFP4 : BlockType::kMXFP4;
+  return inputs % backend::layout_of(type).elements == 0 ? std::optional(Format::of_blocks(type)) : std::nullopt;
 }
 
 }  // namespace quire::model

@@ -1,4 +1,4 @@
-// What quantization_config says: methods and packings that are read, and those that are refused by name.
+// Settings of quantization_config: methods and packings that are read, and those that are refused by name.
 #include "core/model/quantized/quantization.h"
 
 #include <gmock/gmock.h>
