@@ -102,8 +102,8 @@ struct TensorPart {
 
   std::uint64_t index() const { return matrix == kOnly ? 0 : matrix; }  // of its matrix in the tensor
   std::uint64_t all_rows() const { return shape.empty() ? 1 : transposed ? shape.back() : first_extent(); }
-  std::uint64_t inputs() const {  // of a matrix
-    return !transposed ? shape.back() : num_inputs != 0 ? num_inputs : first_extent();
+  std::uint64_t inputs() const {
+    return shape.empty() ? 1 : !transposed ? shape.back() : num_inputs != 0 ? num_inputs : first_extent();
   }
   std::uint64_t rows_in_file() const { return rows != 0 ? rows : all_rows(); }
   std::uint64_t num_rows() const { return rows_in_file() * copies; }

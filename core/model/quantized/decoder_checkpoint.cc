@@ -15,7 +15,7 @@ using Tensors = Checkpoint::Tensors;
 
 // A family's name of its decoder and its output matrix, and that of a text model inside a model with images, becomes
 // "model." and "lm_head.".
-Tensors renamed(Tensors original) {
+Tensors renamed(Tensors&& original) {
   constexpr std::pair<std::string_view, std::string_view> kPrefixes[] = {{"language_model.model.", "model."},
                                                                          {"language_model.lm_head.", "lm_head."},
                                                                          {"model.language_model.", "model."},

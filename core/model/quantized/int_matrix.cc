@@ -18,7 +18,6 @@
 namespace quire::model {
 namespace {
 
-using backend::BlockType;
 using backend::Format;
 
 constexpr std::uint64_t kRun = 32;            // inputs whose codes are whole words

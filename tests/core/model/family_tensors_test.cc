@@ -11,7 +11,10 @@
 #include "core/model/quantized/decoder_checkpoint.h"
 #include "core/model/source/safetensors.h"
 #include "core/model/tensor_table.h"
+#include "core/model/weights.h"
+#include "tests/core/model/fake_ops.h"
 #include "tests/core/model/family_configs.h"
+#include "tests/core/model/tiny_checkpoint.h"
 
 namespace quire::model::family_tensors_test {
 namespace {
@@ -444,6 +447,18 @@ TEST_P(FamilyTensors, AreNamedOnceEach) {
   for (const TensorPart& tensor : table_of(GetParam().config).tensors()) {
     EXPECT_TRUE(names.insert(tensor.name).second) << tensor.name;
     EXPECT_TRUE(tensor.first_row == 0 && tensor.rows == 0) << tensor.name;
+  }
+}
+
+TEST_P(FamilyTensors, AreLoadedFromACheckpointThatFits) {
+  for (const std::string dtype : {"F32", "BF16"}) {
+    const ModelSpec spec = parse_config(GetParam().config, "config.json");
+    const testing::TempDir dir;
+    dir.write("model.safetensors", testing::safetensors_file(testing::fitting_tensors(spec, dtype)));
+    testing::FakeOps ops;
+    const Weights weights = load_weights(ops, spec, *ModelFiles::directory(dir.path()));
+    EXPECT_FALSE(ops.packs.empty());
+    EXPECT_FALSE(weights.matrices().empty());
   }
 }
 
