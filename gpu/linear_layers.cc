@@ -17,7 +17,7 @@ constexpr Format times_int8(BlockType type) { return Format::of_blocks(type, For
 
 }  // namespace
 
-// f32, f16 and blocks times f32 have one kernel, which takes rows as they are: LinearDot.
+// f32, f16 and blocks times f32, but those of FP8, have one kernel, which takes rows as they are: LinearDot.
 struct LinearLayers::FormatKernels {
   Format format;
   void (LinearLayers::*start)(const LinearGrid& grid, const LinearArgs& args);
@@ -39,7 +39,7 @@ LinearLayers::LinearLayers(Device& device, std::uint32_t max_rows, bool warpgrou
       warpgroups_(warpgroups && device.runs(device.kernels().linear.warpgroups.bf16.many_tiles)) {}
 
 bool LinearLayers::has_warpgroups(Format format) const {
-  return warpgroups_ && by_tensor_cores(format) && !in_integers(format);
+  return warpgroups_ && by_tensor_cores(format) && !in_integers(format) && !format.is_blocks();
 }
 
 void LinearLayers::reserve(Format format, std::uint32_t k) {
@@ -73,7 +73,9 @@ void LinearLayers::multiply(const RowsToPut& rows, std::uint32_t num_rows, const
   const LinearScratch needed = linear_scratch(w.format, w.k, num_rows, by_warpgroups);
   CHECK_LE(needed.rows, rows_.bytes());
   CHECK_LE(needed.row_scales, row_scales_.bytes());
-  put_rows(rows, num_rows, w.format, by_warpgroups);
+  RowsToPut ordered = rows;
+  ordered.columns = w.columns;
+  put_rows(ordered, num_rows, w.format, by_warpgroups);
   const LinearArgs args{rows_.as<const std::byte>(),
                         row_scales_.as<const float>(),
                         num_rows,
@@ -111,8 +113,10 @@ const LinearLayers::FormatKernels* LinearLayers::kernels_of(Format format) {
       {times_int8(BlockType::kIQ4_XS), &LinearLayers::start_blocks<&BlockTable::iq4_xs>},
       {times_int8(BlockType::kMXFP4), &LinearLayers::start_blocks<&BlockTable::mxfp4>},
       {times_int8(BlockType::kNVFP4), &LinearLayers::start_blocks<&BlockTable::nvfp4>},
+      {Format::of_blocks(BlockType::kFp8G32), &LinearLayers::start_blocks<&BlockTable::fp8_g32>},
+      {Format::of_blocks(BlockType::kFp8G64), &LinearLayers::start_blocks<&BlockTable::fp8_g64>},
+      {Format::of_blocks(BlockType::kFp8G128), &LinearLayers::start_blocks<&BlockTable::fp8_g64>},
   };
-  if (format.is_blocks() && backend::layout_of(format.blocks).scales == backend::BlockScales::kF32) return nullptr;
   static constexpr FormatKernels kBlocksTimesF32{Format::kF32, nullptr};
   if (format.is_blocks() && !by_tensor_cores(format)) return &kBlocksTimesF32;
   const auto* found = std::ranges::find(kFormats, format, &FormatKernels::format);
@@ -141,7 +145,7 @@ void LinearLayers::start_blocks(const LinearGrid& grid, const LinearArgs& args) 
 
 void LinearLayers::put_rows(const RowsToPut& rows, std::uint32_t num_rows, Format format, bool in_blocks) {
   const LinearTable& kernels = device_.kernels().linear;
-  if (format.is_blocks()) {
+  if (format.is_blocks() && in_integers(format)) {
     device_.start(kernels.put_for_blocks, {num_rows, PutForBlocks::pieces(rows.width)}, {rows, rows_.as<std::byte>()});
   } else if (in_integers(format)) {
     device_.start(kernels.put_in_integers, {num_rows, PutInIntegers::pieces(rows.width)},

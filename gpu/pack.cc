@@ -79,6 +79,18 @@ void put_nibbles(const PlacesInTile& places, Format format, std::uint32_t output
   }
 }
 
+// A scale for more inputs than a step has is written in each of its steps.
+template <typename StepOf>
+void put_wide_scales(const BlockLayout& layout, const BlockShape& places, const CodedBlocks& coded, std::uint32_t count,
+                     std::uint32_t o, const StepOf& step_of) {
+  for (std::uint32_t input = 0; input < count; input += places.scale_inputs) {
+    const std::uint32_t block = input / layout.elements;
+    const std::uint32_t in_step = input % kStepInputs / places.scale_inputs;
+    std::memcpy(step_of(input) + places.wide_at(in_step, o), &coded.wide_scales[block], sizeof(float));
+    if (places.has_zeros) std::memcpy(step_of(input) + places.zero_at(in_step, o), &coded.zeros[block], 1);
+  }
+}
+
 // Blocks: writes codes and scales; the bytes are 0 before.
 void put_blocks(const WeightShape& shape, std::uint32_t output, const std::byte* source, std::byte* numbers) {
   const BlockLayout& layout = layout_of(shape.format.blocks);
@@ -95,10 +107,14 @@ void put_blocks(const WeightShape& shape, std::uint32_t output, const std::byte*
     for (std::uint32_t i = 0; i < count; ++i) {
       for (const BlockPlane& plane : {places.low(), places.high()}) {
         if (plane.bits == 0) continue;
-        const BitPlace at = place_in_plane(plane, o, i % kStepInputs);
+        const BitPlace at = place_of_code(places, plane, o, i % kStepInputs);
         const std::uint32_t bits = coded.codes[i] >> plane.shift & ((1u << plane.bits) - 1);
         step_of(i)[at.byte] |= static_cast<std::byte>(bits << at.shift);
       }
+    }
+    if (places.has_wide_scales()) {
+      put_wide_scales(layout, places, coded, count, o, step_of);
+      continue;
     }
     for (std::uint32_t group = 0; group < count / layout.group; ++group) {
       std::byte* step = step_of(group * layout.group);
@@ -129,13 +145,17 @@ Packed pack(std::span<const HostMatrix> matrices, std::span<const std::span<cons
     CHECK_EQ(matrices[i].k, k);
     CHECK(matrices[i].format == dtype);
     CHECK(matrices[i].factor == 1.0f || has_own_factor(shape.format));
-    CHECK(matrices[i].columns.empty());
+    CHECK(std::ranges::equal(matrices[i].columns, matrices.front().columns));
     CHECK(!has_stored_scales(dtype) || keeps_codes(dtype, shape.format));
     shape.n += matrices[i].n;
     shape.has_bias = shape.has_bias || (!biases.empty() && !biases[i].empty());
   }
+  const std::span<const std::uint32_t> columns = matrices.front().columns;
+  CHECK(columns.empty() || columns.size() == k);
+  shape.has_columns = !columns.empty();
   const PackedPlaces parts = packed_places(shape);
   packed.bytes.resize(parts.end);
+  std::memcpy(packed.bytes.data() + parts.columns, columns.data(), columns.size_bytes());
 
   std::byte* numbers = packed.bytes.data();
   const auto put_output = [&](std::uint32_t output, std::span<float> row) {

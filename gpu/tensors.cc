@@ -28,7 +28,8 @@ PackedPlaces packed_places(const backend::WeightShape& shape) {
   PackedPlaces places;
   places.scales = whole_parts(number_bytes(shape.format, shape.n, shape.k));
   places.bias = places.scales + (has_output_scales(shape.format) ? whole_parts(shape.n * sizeof(float)) : 0);
-  places.end = places.bias + (shape.has_bias ? whole_parts(shape.n * sizeof(float)) : 0);
+  places.columns = places.bias + (shape.has_bias ? whole_parts(shape.n * sizeof(float)) : 0);
+  places.end = places.columns + (shape.has_columns ? whole_parts(shape.k * sizeof(std::uint32_t)) : 0);
   return places;
 }
 
@@ -45,6 +46,7 @@ DeviceWeight::DeviceWeight(Device& device, const backend::WeightShape& shape, st
   view_.numbers = bytes;
   if (has_output_scales(shape.format)) view_.scales = reinterpret_cast<const float*>(bytes + places.scales);
   if (shape.has_bias) view_.bias = reinterpret_cast<const float*>(bytes + places.bias);
+  if (shape.has_columns) view_.columns = reinterpret_cast<const std::uint32_t*>(bytes + places.columns);
   view_.n = shape.n;
   view_.k = shape.k;
   view_.format = shape.format;

@@ -19,12 +19,12 @@
 
 namespace quire::gpu {
 
-// A packed weight: numbers | scales | bias, each from a multiple of 256 bytes on, on the device. Until free_host_copy()
+// A packed weight: numbers | scales | bias | columns, each from a multiple of 256 bytes on, on the device. Until free_host_copy()
 // its bytes are also in host memory, for writing them to a file.
 class DeviceWeight final : public backend::Weight {
  public:
   // Every change of what these bytes mean changes the number: files of packed weights outlive the program.
-  static constexpr const char* kLayout = "gpu tiles/3";
+  static constexpr const char* kLayout = "gpu tiles/4";
 
   DeviceWeight(Device& device, const backend::WeightShape& shape, std::span<const std::byte> packed,
                std::shared_ptr<const void> owner);
@@ -32,6 +32,7 @@ class DeviceWeight final : public backend::Weight {
   std::uint32_t n() const override { return shape_.n; }
   std::uint32_t k() const override { return shape_.k; }
   backend::Format format() const override { return shape_.format; }
+  bool has_columns() const override { return shape_.has_columns; }
   std::span<const std::byte> packed() const override { return packed_; }
   std::size_t bytes() const override { return memory_.bytes(); }
   void free_host_copy() override {
@@ -149,10 +150,11 @@ class DeviceCache final : public backend::KvCache {
   std::vector<KvView> views_;  // [layers]
 };
 
-// Byte offsets of a packed weight's scales and bias, and its size; its numbers begin at 0.
+// Byte offsets of a packed weight's scales, bias and columns, and its size; its numbers begin at 0.
 struct PackedPlaces {
   std::size_t scales = 0;
   std::size_t bias = 0;
+  std::size_t columns = 0;
   std::size_t end = 0;
 };
 PackedPlaces packed_places(const backend::WeightShape& shape);

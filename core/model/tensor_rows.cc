@@ -11,7 +11,10 @@ namespace quire::model {
 
 backend::Format given_format(const Tensor& tensor, const std::function<bool(backend::Format)>& takes) {
   const backend::Format own = *tensor.stored_format();
-  if (!tensor.coded || takes(own)) return own;
+  const bool in_integers = own.is_blocks() && !backend::layout_of(own.blocks).is_in_floats();
+  // A device that multiplies blocks of a file in integers, but these ones in f32 alone, is given the former.
+  const auto best = in_integers ? backend::Format::of_blocks(own.blocks, backend::Format::Activation::kInt8) : own;
+  if (!tensor.coded || takes(best)) return own;
   // Without data, a plan takes it that scales are f16s.
   const auto like = own.is_blocks() ? backend::file_type_like(own.blocks) : std::nullopt;
   const auto planned = like ? std::optional(backend::Format::of_blocks(*like)) : std::nullopt;

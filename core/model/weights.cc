@@ -338,6 +338,7 @@ backend::Format packed_format(Role role, const ModelSpec& spec, const Tensor& te
   if (stored.is_blocks()) {
     const bool in_floats = is_exact || backend::layout_of(stored.blocks).is_in_floats();
     own = Format::of_blocks(stored.blocks, in_floats ? BlockActivation::kF32 : blocks);
+    if (!takes(own)) own = Format::of_blocks(stored.blocks, BlockActivation::kF32);
   } else if (stored == Format::kInt8 && !is_exact) {
     own = Format::kW8A8;
   }

@@ -14,8 +14,9 @@ namespace quire::gpu {
 // A packed weight in device memory.
 struct WeightView {
   const void* numbers = nullptr;
-  const float* scales = nullptr;  // [N], where has_output_scales()
-  const float* bias = nullptr;    // [N]; null: none
+  const float* scales = nullptr;           // [N], where has_output_scales()
+  const float* bias = nullptr;             // [N]; null: none
+  const std::uint32_t* columns = nullptr;  // [K] backend::HostMatrix::columns; null: rows are taken as they are
   std::uint32_t n = 0;
   std::uint32_t k = 0;
   backend::Format format;
@@ -32,13 +33,22 @@ QUIRE_DEVICE float plain_number_at(const WeightView& w, std::size_t place) {
 // Output o of a tile, input i of a step of blocks: widen_blocks(), of core/backend/weights/blocks.h.
 QUIRE_DEVICE float block_number_at(const BlockShape& shape, const std::byte* step, std::uint32_t o, std::uint32_t i) {
   const auto bits = [&](const BlockPlane& plane) {
-    const BitPlace at = place_in_plane(plane, o, i);
+    const BitPlace at = place_of_code(shape, plane, o, i);
     return (std::to_integer<std::uint32_t>(step[at.byte]) >> at.shift & ((1u << plane.bits) - 1)) << plane.shift;
   };
   const std::uint32_t code = shape.high().bits == 0 ? bits(shape.low()) : bits(shape.low()) | bits(shape.high());
   const std::int32_t value =
       shape.has_table ? static_cast<std::int8_t>((code < 8 ? shape.values[0] : shape.values[1]) >> code % 8 * 8)
                       : static_cast<std::int32_t>(code) - shape.zero;
+  if (shape.has_wide_scales()) {
+    const std::uint32_t index = i / shape.scale_inputs;
+    const float s = *reinterpret_cast<const float*>(step + shape.wide_at(index, o));
+    if (shape.is_fp8) return s * f32_of_fp8(static_cast<std::uint8_t>(code));
+    if (shape.has_floats) return s * shape.floats[code];
+    const std::int32_t zero =
+        shape.has_zeros ? *reinterpret_cast<const std::int8_t*>(step + shape.zero_at(index, o)) : 0;
+    return s * static_cast<float>(value - zero);
+  }
   const std::uint32_t group = i / shape.group;
   const auto half = [&](std::uint32_t kind) {
     const auto word = *reinterpret_cast<const std::uint16_t*>(step + shape.half_at(kind, group, o));

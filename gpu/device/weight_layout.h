@@ -16,7 +16,9 @@
 //                           of a plane of w bits a lane has w words; bits w · t .. of word j are word (8 / w) j + t of
 //                           its two fragments of 32 inputs. Then scales, for each of 8 outputs g. Of kF16 and kBF16: s
 //                           of each group, then m of each, outputs g and g + 8. Of kIntegers: f16 of s for g and g + 8,
-//                           those of m; then the integers of s of each group for g and g + 8, then those of m
+//                           those of m; then the integers of s of each group for g and g + 8, then those of m. Of
+//                           kF32: for each scale of the step, s for g and for g + 8 in f32; then, of types that have
+//                           them, a word of zeros in the same order. Codes of FP8 lie as those of kFp8
 //           kF32, kF16      no steps: [K][N'], inputs outside, outputs padded to 32
 //         Scales, in bf16: for each of 8 outputs g, both groups of 32 inputs; for each group, outputs g and g + 8.
 //         Rows, in tiles of 8 rows and halves of steps. bf16: a half is 512 bytes, 16 per lane; int8: 256 bytes, 8 per
@@ -53,10 +55,16 @@ constexpr std::uint32_t num_slices(std::uint32_t num_inputs) { return pieces_of(
 constexpr bool in_tiles(backend::Format format) {
   return format.element != backend::Format::Element::kF32 && format.element != backend::Format::Element::kF16;
 }
-// True: the tensor cores multiply the format. False: f32, f16, and blocks times f32, multiplied output by output as on
-// the CPU.
+// Blocks whose codes are e4m3fn.
+constexpr bool is_fp8(const backend::BlockLayout& layout) { return layout.floats.size() == 256; }
+constexpr bool is_fp8_blocks(backend::Format format) {
+  return format.is_blocks() && is_fp8(backend::layout_of(format.blocks));
+}
+// True: the tensor cores multiply the format. False: f32, f16, and other blocks times f32, multiplied output by output
+// as on the CPU.
 constexpr bool by_tensor_cores(backend::Format format) {
-  return in_tiles(format) && !(format.is_blocks() && format.activation == backend::Format::Activation::kF32);
+  if (format.is_blocks()) return is_fp8_blocks(format) || format.activation != backend::Format::Activation::kF32;
+  return in_tiles(format);
 }
 // True: rows are int8. False: rows are bf16.
 constexpr bool in_integers(backend::Format format) { return format.activation == backend::Format::Activation::kInt8; }
@@ -85,12 +93,20 @@ struct BlockShape {
   std::uint32_t kinds = 1;  // 2: scales and minima
   std::int32_t zero = 0;
   bool has_table = false;
-  std::uint64_t values[2] = {};  // of codes 0..7 and 8..15, int8
+  std::uint64_t values[2] = {};              // of codes 0..7 and 8..15, int8
+  std::uint32_t scale_inputs = kStepInputs;  // of kF32: inputs of a step that share s
+  bool has_zeros = false;
+  bool is_fp8 = false;
+  bool has_floats = false;
+  float floats[16] = {};  // of codes
 
   constexpr std::uint32_t groups() const { return kStepInputs / group; }
   constexpr bool has_integers() const { return scales == backend::BlockScales::kIntegers; }
+  constexpr bool has_wide_scales() const { return scales == backend::BlockScales::kF32; }
+  constexpr std::uint32_t wide_scales() const { return kStepInputs / scale_inputs; }
   constexpr std::uint32_t code_bytes() const { return bits * kWarp * 4; }
   constexpr std::uint32_t scale_words() const {  // of outputs g and g + 8
+    if (has_wide_scales()) return 2 * wide_scales() + (has_zeros ? 1 : 0);
     return has_integers() ? kinds + kinds * groups() / 2 : kinds * groups();
   }
   constexpr std::uint32_t step_bytes() const { return code_bytes() + kTileOutputs / 2 * scale_words() * 4; }
@@ -105,6 +121,13 @@ struct BlockShape {
   constexpr std::uint32_t integer_at(std::uint32_t kind, std::uint32_t group_of_step, std::uint32_t output) const {
     return scales_of(output) + kinds * 4 + (kind * groups() + group_of_step) * 2 + output / 8;
   }
+  // Of kF32: of an f32, and of a zero.
+  constexpr std::uint32_t wide_at(std::uint32_t scale_of_step, std::uint32_t output) const {
+    return scales_of(output) + (scale_of_step * 2 + output / 8) * 4;
+  }
+  constexpr std::uint32_t zero_at(std::uint32_t scale_of_step, std::uint32_t output) const {
+    return scales_of(output) + wide_scales() * 8 + scale_of_step * 2 + output / 8;
+  }
 
  private:
   constexpr std::uint32_t scales_of(std::uint32_t output) const {
@@ -118,6 +141,11 @@ constexpr BlockShape block_shape(backend::BlockType type) {
   for (std::uint32_t code = 0; code < layout.values.size(); ++code) {
     shape.values[code / 8] |= std::uint64_t{static_cast<std::uint8_t>(layout.values[code])} << code % 8 * 8;
   }
+  shape.scale_inputs = layout.elements < kStepInputs ? layout.elements : kStepInputs;
+  shape.has_zeros = layout.has_zeros;
+  shape.is_fp8 = is_fp8(layout);
+  shape.has_floats = layout.floats.size() == 16;
+  for (std::uint32_t code = 0; shape.has_floats && code < 16; ++code) shape.floats[code] = layout.floats[code];
   return shape;
 }
 
@@ -156,6 +184,13 @@ constexpr std::uint32_t place_in_step(backend::Format format, std::uint32_t outp
   }
   if (in_nibbles(format)) return lane * 32 + part * 8 + word + half * 4;
   return part * 256 + at;
+}
+
+// The place of a code's bits in a plane of a type of blocks.
+constexpr BitPlace place_of_code(const BlockShape& shape, const BlockPlane& plane, std::uint32_t output,
+                                 std::uint32_t input) {
+  if (shape.is_fp8) return {place_in_step(backend::Format::kFp8, output, input), 0};
+  return place_in_plane(plane, output, input);
 }
 
 // Place of a group's scale within its step, in bytes.

@@ -43,7 +43,7 @@ struct LinearDotOf {
       for (std::uint32_t i = thread(); i < kRows * kInputs; i += kThreads) {
         const std::uint32_t row = first_row + i / kInputs;
         const std::uint32_t input = k + i % kInputs;
-        x[i] = row < a.num_rows && input < a.w.k ? a.x[std::size_t{row} * a.w.k + input] : 0.0f;
+        x[i] = row < a.num_rows && input < a.w.k ? a.x[std::size_t{row} * a.w.k + column(a.w, input)] : 0.0f;
       }
       sync_block();
       const std::uint32_t end = a.w.k - k < kInputs ? a.w.k - k : kInputs;
@@ -54,6 +54,9 @@ struct LinearDotOf {
   }
 
  private:
+  QUIRE_DEVICE static std::uint32_t column(const WeightView& w, std::uint32_t input) {
+    return w.columns == nullptr ? input : w.columns[input];
+  }
   QUIRE_DEVICE static void add(const WeightView& w, std::uint32_t output, std::uint32_t k, std::uint32_t end,
                                const float* x, float (&sums)[kRows]) {
     for (std::uint32_t i = 0; i < end; ++i) {

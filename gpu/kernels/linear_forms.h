@@ -2,6 +2,7 @@
 // it adds to the sums of a slice.
 // Order   of a slice's sum, beginning with +0:
 //           bf16, int8, fp8, int4  a chain of four products of 16 inputs per step, inputs ascending
+//           fp8 in groups          for each 32 inputs a chain d of two products; then sum = fma(d, s, sum)
 //           w8a8                   integers
 //           w4a8                   for each group of 32 inputs an integer d; then sum = fma(d, scale, sum)
 //           blocks, times int8     for each group j an integer d; then sum = fma(d · xs, s, sum) and, with minima,
@@ -300,6 +301,50 @@ struct W4A8Form {
           sums[first + r].c[i] = fma(d, w.scales.of(half, i / 2), sums[first + r].c[i]);
         }
       }
+    }
+  }
+};
+
+// Codes of FP8 with a scale for each 32 inputs of a step, or for all 64.
+template <backend::BlockType kType>
+struct Fp8BlockForm {
+  static constexpr BlockShape kShape = block_shape(kType);
+  static constexpr unsigned kScales = kShape.wide_scales();
+  struct Step {
+    ByteStep codes;
+    float scales[kScales][2];  // for outputs g and g + 8
+    template <typename From>
+    QUIRE_DEVICE static Step load(const std::byte* step, unsigned lane, const From& from) {
+      Step out = {ByteStep::load(step, lane, from), {}};
+      const auto* at = reinterpret_cast<const Words2*>(step + kShape.code_bytes()) + lane / 4 * kScales;
+      QUIRE_UNROLLED for (unsigned i = 0; i < kScales; ++i) {
+        const Words2 both = from(at + i);
+        out.scales[i][0] = f32_of_bits(both.words[0]);
+        out.scales[i][1] = f32_of_bits(both.words[1]);
+      }
+      return out;
+    }
+  };
+  using Rows = RowsInBf16;
+  using Sum = Product;
+  static constexpr backend::Format kFormat = backend::Format::of_blocks(kType);
+  template <unsigned kRowTiles, unsigned kTiles>
+  static constexpr unsigned ahead() {
+    return steps_ahead<8 + 2 * kScales, kRowTiles, kTiles>();
+  }
+  template <unsigned kRowTiles>
+  QUIRE_DEVICE static void add(const Step& w, unsigned half, const Rows (&rows)[kRowTiles], Sum (&sums)[kRowTiles]) {
+    std::uint32_t words[2][4];
+    QUIRE_UNROLLED for (unsigned part = 0; part < 2; ++part) Fp8Form::widen(w.codes, half * 2 + part, words[part]);
+    const auto& scales = w.scales[half % kScales];
+    QUIRE_UNROLLED for (unsigned r = 0; r < kRowTiles; ++r) {
+      Product d;
+      QUIRE_UNROLLED for (unsigned part = 0; part < 2; ++part) {
+        std::uint32_t of_rows[2];
+        rows[r].put(part, of_rows);
+        add_product(d, words[part], of_rows);
+      }
+      QUIRE_UNROLLED for (unsigned i = 0; i < 4; ++i) sums[r].c[i] = fma(d.c[i], scales[i / 2], sums[r].c[i]);
     }
   }
 };

@@ -27,7 +27,9 @@ struct LinearShape {
 inline constexpr LinearShape kManyRows{8, 4, 2};
 inline constexpr LinearShape kManyRowsTight{4, 4, 2};  // with 8 tiles of rows these would spill
 
-constexpr LinearShape many_rows(backend::Format format) { return in_integers(format) ? kManyRowsTight : kManyRows; }
+constexpr LinearShape many_rows(backend::Format format) {
+  return in_integers(format) || format.is_blocks() ? kManyRowsTight : kManyRows;
+}
 
 inline constexpr std::uint32_t kFewRows = 32;  // at most, in a block of LinearSplit
 // Rows from which LinearWarpgroups is used for bf16; for types that are widened, from kFewRows + 1.

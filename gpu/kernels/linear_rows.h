@@ -16,7 +16,8 @@ struct RowsToPut {
   const float* x = nullptr;
   const float* norm = nullptr;  // scale [K]; null: no norm
   float eps = 0.0f;
-  std::uint32_t width = 0;  // K
+  std::uint32_t width = 0;                 // K
+  const std::uint32_t* columns = nullptr;  // of the weight that they are put for
 };
 
 inline constexpr unsigned kPutThreads = 256;
@@ -26,14 +27,20 @@ struct PreparedRow {
   const float* x;
   const float* norm;
   std::uint32_t width;
+  const std::uint32_t* columns;
   float factor;
 
   QUIRE_DEVICE PreparedRow(const RowsToPut& rows, std::byte* shared)
-      : x(rows.x + std::size_t{block().x} * rows.width), norm(rows.norm), width(rows.width), factor(1.0f) {
+      : x(rows.x + std::size_t{block().x} * rows.width),
+        norm(rows.norm),
+        width(rows.width),
+        columns(rows.columns),
+        factor(1.0f) {
     if (norm != nullptr) factor = norm_factor<kPutThreads>(x, width, rows.eps, reinterpret_cast<float*>(shared));
   }
   QUIRE_DEVICE float at(std::uint32_t i) const {
     if (i >= width) return 0.0f;
+    if (columns != nullptr) i = columns[i];
     return norm == nullptr ? x[i] : x[i] * factor * norm[i];
   }
 };
@@ -45,6 +52,8 @@ struct PutInBf16 {
     bool in_blocks = false;  // the layout of linear_warpgroups.h
   };
   static constexpr unsigned kThreads = kPutThreads;
+  static constexpr unsigned kMinBlocks = 8;
+  static constexpr unsigned kMinBlocksBeforeSm90 = 6;  // more threads than sm_89 has would be a warning
   static constexpr std::size_t kSharedBytes = kNormShared;
   static constexpr std::uint32_t kWordsOfThread = 4;
   static constexpr std::uint32_t pieces(std::uint32_t width) {
@@ -112,6 +121,8 @@ struct PutInIntegers {
     float* scales = nullptr;  // [T, slices]
   };
   static constexpr unsigned kThreads = kPutThreads;
+  static constexpr unsigned kMinBlocks = 8;
+  static constexpr unsigned kMinBlocksBeforeSm90 = 6;  // more threads than sm_89 has would be a warning
   static constexpr std::size_t kSharedBytes = kNormShared;
   static constexpr unsigned kWarps = kThreads / kWarp;
   static constexpr std::uint32_t pieces(std::uint32_t width) { return pieces_of(num_slices(width), kWarps); }
@@ -161,6 +172,8 @@ struct PutForBlocks {
     std::byte* out = nullptr;
   };
   static constexpr unsigned kThreads = kPutThreads;
+  static constexpr unsigned kMinBlocks = 8;
+  static constexpr unsigned kMinBlocksBeforeSm90 = 6;  // more threads than sm_89 has would be a warning
   static constexpr std::size_t kSharedBytes = kNormShared;
   static constexpr unsigned kOfLane = 4;
   static constexpr unsigned kLanes = kGroupInputs / kOfLane;

@@ -36,9 +36,11 @@ struct WarpgroupTable {
   WarpgroupEntries<Int4Form> int4;
 };
 
-// Blocks, times int8.
+// Blocks: those of files times int8, of FP8 times bf16.
 template <backend::BlockType kType>
 using BlockEntries = LinearEntries<BlockForm<kType>>;
+template <backend::BlockType kType>
+using Fp8BlockEntries = LinearEntries<Fp8BlockForm<kType>>;
 struct BlockTable {
   BlockEntries<backend::BlockType::kQ4_0> q4_0;
   BlockEntries<backend::BlockType::kQ4_1> q4_1;
@@ -54,6 +56,8 @@ struct BlockTable {
   BlockEntries<backend::BlockType::kIQ4_XS> iq4_xs;
   BlockEntries<backend::BlockType::kMXFP4> mxfp4;
   BlockEntries<backend::BlockType::kNVFP4> nvfp4;
+  Fp8BlockEntries<backend::BlockType::kFp8G32> fp8_g32;
+  Fp8BlockEntries<backend::BlockType::kFp8G64> fp8_g64;  // also of groups of 128
 };
 
 struct LinearTable {
@@ -100,6 +104,8 @@ BlockTable block_table(const Fill& fill) {
   fill_entries(fill, table.iq4_xs);
   fill_entries(fill, table.mxfp4);
   fill_entries(fill, table.nvfp4);
+  fill_entries(fill, table.fp8_g32);
+  fill_entries(fill, table.fp8_g64);
   return table;
 }
 

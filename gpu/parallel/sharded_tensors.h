@@ -38,6 +38,7 @@ class ShardedWeight final : public backend::Weight {
   std::uint32_t n() const override { return shape_.n; }
   std::uint32_t k() const override { return shape_.k; }
   backend::Format format() const override { return shape_.format; }
+  bool has_columns() const override { return shape_.has_columns; }
   std::span<const std::byte> packed() const override { return packed_; }
   std::size_t bytes() const override { return bytes_; }
   void free_host_copy() override {

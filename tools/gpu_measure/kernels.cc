@@ -93,15 +93,16 @@ void add_linear(std::uint32_t n, std::uint32_t k, std::uint32_t rows, Format for
 }
 
 // Block-quantised weights, times int8 and f32. Times int8, inputs of several slices are added in another order than the
-// CPU's.
+// CPU's; for FP8 the GPU rounds rows to bf16.
 void add_blocks(std::uint32_t n, std::uint32_t k, std::uint32_t rows, std::uint32_t seed, std::vector<Case>& out) {
-  for (const backend::BlockLayout& layout : backend::block_layouts_of_files()) {
+  for (const backend::BlockLayout& layout : backend::block_layouts()) {
     for (const auto activation : {Format::Activation::kInt8, Format::Activation::kF32}) {
       const Format format = Format::of_blocks(layout.type, activation);
-      if (!cpu::takes(format)) continue;
-      const bool bits = k <= kSliceInputs || activation == Format::Activation::kF32;
+      if (!cpu::takes(format) || !gpu::takes(format) || k % layout.elements != 0) continue;
+      const bool bits = !is_fp8_blocks(format) && (k <= kSliceInputs || activation == Format::Activation::kF32);
+      const double tolerance = is_fp8_blocks(format) ? 0x1p-8 : 0x1p-16;
       out.push_back(
-          {fmt::format("linear {} {} x {}, {} rows", name_of(format), n, k, rows), bits, 0x1p-16, [=](Ops& ops) {
+          {fmt::format("linear {} {} x {}, {} rows", name_of(format), n, k, rows), bits, tolerance, [=](Ops& ops) {
              std::vector<std::byte> blocks(n * backend::stored_bytes(format, k));
              std::uint32_t state = seed + 4;
              for (std::byte& byte : blocks) {  // two such bytes are an f16 below 1, wherever it lies

@@ -126,7 +126,7 @@ class IntMatrix final : public CodedMatrix {
  private:
   std::optional<Format> found_block_format() const {
     const auto like = form_.format.is_blocks() ? backend::file_type_like(form_.format.blocks) : std::nullopt;
-    if (!like || !columns().empty()) return std::nullopt;
+    if (!like) return std::nullopt;
     const auto is_half = [](float scale) { return f32_of_f16(f16_of_f32(scale)) == scale; };
     if (!std::ranges::all_of(read_scales().numbers, is_half)) return std::nullopt;
     return Format::of_blocks(*like);

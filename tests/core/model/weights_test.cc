@@ -230,6 +230,10 @@ TEST(PackedFormat, MultipliesStoredIntegersInIntegersAndFloatsInF32) {
   };
   EXPECT_EQ(packed(Format::kInt8, BlockActivation::kInt8, all), Format::kW8A8);
   EXPECT_EQ(packed(Format::kInt8, BlockActivation::kF32, all), Format::kInt8);
+  const Format integers = Format::of_blocks(backend::BlockType::kInt4G128);
+  const auto in_f32 = [&](Format format) { return format == integers; };
+  EXPECT_EQ(packed(integers, BlockActivation::kInt8, all).activation, BlockActivation::kInt8);
+  EXPECT_EQ(packed(integers, BlockActivation::kInt8, in_f32), integers);
   const Format in_floats = Format::of_blocks(backend::BlockType::kNf4G64);
   for (const auto form : {BlockActivation::kF32, BlockActivation::kInt8}) {
     EXPECT_EQ(packed(Format::kFp8, form, all), Format::kFp8);

@@ -64,7 +64,12 @@ void with_entries(const LinearTable& kernels, backend::Format format, const Star
       return start(kernels.blocks.mxfp4);
     case BlockType::kNVFP4:
       return start(kernels.blocks.nvfp4);
-    default:  // the device takes no other blocks
+    case BlockType::kFp8G32:
+      return start(kernels.blocks.fp8_g32);
+    case BlockType::kFp8G64:
+    case BlockType::kFp8G128:
+      return start(kernels.blocks.fp8_g64);
+    default:  // multiplied in f32 alone
       return;
   }
 }
@@ -96,7 +101,7 @@ class LinearBench {
     const WeightView& w = weight_->view();
     const LinearTable& kernels = device_->kernels().linear;
     const RowsToPut rows{x_.as<const float>(), nullptr, 0.0f, w.k};
-    if (w.format.is_blocks()) {
+    if (w.format.is_blocks() && in_integers(w.format)) {
       device_->start(kernels.put_for_blocks, {rows_, PutForBlocks::pieces(w.k)}, {rows, prepared_.as<std::byte>()});
     } else if (in_integers(w.format)) {
       device_->start(kernels.put_in_integers, {rows_, PutInIntegers::pieces(w.k)},
