@@ -41,6 +41,8 @@ AttentionView view_of(const AttentionSpec& spec) {
   view.k_norm = rope_store_norm(spec.k_norm, spec.head_dim);
   view.norms_after_rope = spec.norms_after_rope;
   if (spec.q_scale != nullptr) view.q_scale = values_of(*spec.q_scale);
+  view.k_factor = spec.k_factor;
+  view.v_factor = spec.v_factor;
   view.stores = spec.stores;
   if (spec.rope == nullptr) return view;
   const auto& rope = backend::device_cast<const DeviceRope>(*spec.rope);

@@ -8,6 +8,7 @@
 #include "core/base/check.h"
 #include "core/base/start_error.h"
 #include "core/model/quantized/decoder_checkpoint.h"
+#include "core/model/quantized/quantization.h"
 #include "core/model/weight_checks.h"
 
 namespace quire::app {
@@ -66,7 +67,8 @@ Inspection inspect_model(const Config& config, const ModelSource& source) {
   out.quantize = config.quantize;
   out.block_tokens = config.block_size;
   out.groups = kv_groups(config, out.config);
-  out.kv_type = kv_dtype_of(config, blocks.empty() ? stored : backend::Format::kBF16);
+  const auto made = model::quantization_of(*source.files);
+  out.kv_type = kv_dtype_of(config, blocks.empty() ? stored : backend::Format::kBF16, made && made->kv_in_fp8);
   if (there) read_chat(config, *source.files, out);
 
   const std::unique_ptr<ComputeDevice> device = make_cpu_device(config);

@@ -142,9 +142,9 @@ backend::Format main_dtype(const model::Checkpoint& checkpoint) {
   return backend::kPlainFormats[static_cast<std::size_t>(std::ranges::max_element(bytes) - bytes.begin())];
 }
 
-backend::KvType kv_dtype_of(const Config& config, backend::Format weights) {
+backend::KvType kv_dtype_of(const Config& config, backend::Format weights, bool kv_in_fp8) {
   using enum backend::KvType;
-  if (config.kv_cache_dtype == "auto") return weights == backend::Format::kBF16 ? kBF16 : kF32;
+  if (config.kv_cache_dtype == "auto") return kv_in_fp8 ? kFp8 : weights == backend::Format::kBF16 ? kBF16 : kF32;
   const auto named = [&](backend::KvType type) { return config.kv_cache_dtype == backend::name_of(type); };
   const auto* found = std::find_if(std::begin(backend::kAllKvTypes), std::end(backend::kAllKvTypes), named);
   CHECK(found != std::end(backend::kAllKvTypes));  // config_fields.cc lists only these
@@ -253,9 +253,10 @@ ReadModel read_model(const Config& config, ModelSource source, WeightFiles wante
   read.stored = main_dtype(checkpoint);
   read.block_types = block_types_of(checkpoint);
   read.quantize = quantize_of(config);
-  if (const auto made = model::quantization_of(*read.source.files)) {
+  const std::optional<model::Quantization> made = model::quantization_of(*read.source.files);
+  if (made) {
     read.activations = made->activations;
-    if (read.block_types.empty()) {
+    if (read.block_types.empty() && !made->kv_in_fp8) {
       log_warn("checkpoint", "{}: quantization_config is set, but no matrix is quantised: they are used as stored",
                read.source.files->describe("config.json"));
     }
@@ -263,7 +264,8 @@ ReadModel read_model(const Config& config, ModelSource source, WeightFiles wante
   check_dtype(config, read.stored);
   read.num_parameters = checkpoint.num_parameters();
   read.weight_bytes = checkpoint.bytes();
-  read.kv_dtype = kv_dtype_of(config, read.block_types.empty() ? read.stored : backend::Format::kBF16);
+  read.kv_dtype =
+      kv_dtype_of(config, read.block_types.empty() ? read.stored : backend::Format::kBF16, made && made->kv_in_fp8);
   check_kv_dtype(read);
   read.device = make_compute_device(config);
   read.config.copy_kv_heads(read.device->num_ranks());

@@ -65,7 +65,9 @@ struct AttentionSpec {
   HeadNorm v_norm{};
   const RopeTable* rope = nullptr;  // null: no rotation. It may turn the first dimensions of a head only.
   const Vector* q_scale = nullptr;  // [positions] q is multiplied by it after rope; null: not at all
-  bool stores = true;               // false: qkv is q alone, and K and V are those that another layer has stored
+  float k_factor = 1.0f;            // k and v are multiplied by these before they are stored
+  float v_factor = 1.0f;
+  bool stores = true;  // false: qkv is q alone, and K and V are those that another layer has stored
 
   std::uint32_t q_width() const { return num_heads * head_dim; }
   std::uint32_t kv_width() const { return num_kv_heads * head_dim; }

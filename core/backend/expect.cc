@@ -182,6 +182,7 @@ void expect_rope_store(const Batch& batch, const AttentionSpec& spec, const Buff
   const std::uint32_t positions = std::min(turned, scaled);
   for (const std::uint32_t position : batch.positions) CHECK_LT(position, positions);
   CHECK(spec.stores || shape.type != KvType::kInt4);
+  CHECK(spec.latent == 0 || (spec.k_factor == 1.0f && spec.v_factor == 1.0f));
   for (const std::uint32_t slot : batch.slots) CHECK_LT(slot / shape.block_tokens, shape.num_blocks);
   if (shape.type != KvType::kInt4) return;
   for (const SequenceRows& sequence : batch.sequences) {

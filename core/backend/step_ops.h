@@ -80,7 +80,8 @@ class StepOps {
   // For every row: the heads of q, k and v are normed where the spec has norms, and those of q and k rotated by halves
   // of their first r dimensions, r twice the width of the table:
   //   lo' = fma(-hi, sin, lo*cos)   hi' = fma(lo, sin, hi*cos)
-  // norms_after_rope: q and k are normed then, not before. Then q = q * q_scale[position], if there is one.
+  // norms_after_rope: q and k are normed then, not before. Then q = q * q_scale[position], if there is one, and, where
+  // they are not 1, k = k * k_factor and v = v * v_factor.
   // K and V are then stored at the row's slot in the cache's type (KvType). int4 quantises a group of 16 positions when
   // its last row arrives; until then the group's rows are in the residual group. qkv keeps the rotated q and, for
   // attend(), k and v as before storing.

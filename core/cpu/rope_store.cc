@@ -61,6 +61,8 @@ void RopeStore::store_keys(std::uint32_t row, Range heads) const {
   for (std::uint32_t h = heads.first; h < heads.last; ++h) {
     turn(k + h * size, h, spec_.k_norm, batch_.positions[row]);
     if (spec_.latent == 0) norm_head(v + h * size, h, spec_.v_norm);
+    if (spec_.k_factor != 1.0f) kernels_.rescale(k + h * size, spec_.k_factor, 0.0f, size);
+    if (spec_.v_factor != 1.0f) kernels_.rescale(v + h * size, spec_.v_factor, 0.0f, size);
     if (!stores_rows()) continue;
     std::byte* group = cache_.group(spec_.layer, block, h, offset);
     cache_.codec(spec_.layer).store(group, offset % kLanes, k + h * size, v + h * size);

@@ -79,6 +79,12 @@ Layer Decoder::make_layer(std::uint32_t index) {
   layer.cutoff = spec.mlp.cutoff;
   if (spec.mlp.activation == backend::Activation::kXielu) layer.xielu = xielu_of(index);
   layer.qkv_clip = take_clip(spec.attention, layer.attention);
+  const KvScales& kv_scales = spec.attention.kv_scales;
+  layer.attention_in_fp8 = layer.attention;
+  layer.attention_in_fp8.k_factor = 1.0f / kv_scales.k;
+  layer.attention_in_fp8.v_factor = 1.0f / kv_scales.v;
+  layer.attention_in_fp8.scale *= kv_scales.k;
+  layer.v_scale = kv_scales.v;
   if (spec.attention.latent) layer.latent = make_latent(weights_, spec.attention, index);
   return layer;
 }
@@ -323,14 +329,17 @@ void Decoder::attend(const Layer& layer, const Input& in, std::uint32_t rows, ba
   }
   backend::Buffer& qkv = workspace.qkv.of(layer.attention.qkv_width());
   backend::Buffer& attention = workspace.attention.of(layer.attention.q_width());
+  const bool in_fp8 = cache.shape().type == backend::KvType::kFp8;
+  const backend::AttentionSpec& spec = in_fp8 ? layer.attention_in_fp8 : layer.attention;
   if (layer.qkv_clip) {
     ops_.linear(*in.rows, layer.qkv, rows, qkv, in.before);
-    clip_qkv(ops_, layer.qkv_clip, layer.attention, rows, qkv);
-    ops_.rope_store(layer.attention, qkv, cache);
+    clip_qkv(ops_, layer.qkv_clip, spec, rows, qkv);
+    ops_.rope_store(spec, qkv, cache);
   } else {
-    ops_.linear(*in.rows, layer.qkv, rows, qkv, in.before, ThenRopeStore{&layer.attention, &cache});
+    ops_.linear(*in.rows, layer.qkv, rows, qkv, in.before, ThenRopeStore{&spec, &cache});
   }
-  ops_.attend(layer.attention, qkv, cache, attention);
+  ops_.attend(spec, qkv, cache, attention);
+  if (in_fp8 && layer.v_scale != 1.0f) ops_.rescale(attention, layer.v_scale, 0.0f, rows);
   add_product(layer, attention, layer.out, inner(layer.attention_inner_norm, attention, workspace),
               layer.attention_norm, rows, workspace);
 }

@@ -35,6 +35,8 @@ void clip_qkv(backend::StepOps& ops, const QkvClip& clip, const backend::Attenti
 
 struct Layer {
   backend::AttentionSpec attention;
+  backend::AttentionSpec attention_in_fp8;  // over a cache in FP8: with the checkpoint's scales of K and V
+  float v_scale = 1.0f;                     // of it: its output is multiplied by this
   Placement placement = Placement::kPre;
   float residual_scale = 1.0f;
   backend::Norm input_norm;                           // [E] before attention; of a parallel layer before the MLP, too

@@ -144,6 +144,9 @@ std::string traits_of(const LayerSpec& layer) {
   if (attention.interleaved) text += " interleaved";
   if (attention.alibi) text += " alibi=" + shortest(attention.alibi->max) + (attention.alibi->in_bf16 ? ":bf16" : "");
   if (attention.sinks) text += " sinks";
+  if (attention.kv_scales != KvScales{}) {
+    text += " kv_scales=" + shortest(attention.kv_scales.k) + ":" + shortest(attention.kv_scales.v);
+  }
   if (attention.latent) text += " latent=" + text_of(*attention.latent);
   if (attention.qkv_clip != 0.0f) {
     text += " qkv_clip=" + shortest(attention.qkv_clip) + (attention.clips_normed ? ":normed" : "");

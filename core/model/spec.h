@@ -73,6 +73,13 @@ struct LatentSpec {
   bool operator==(const LatentSpec&) const = default;
 };
 
+// Numbers that FP8 codes of K and V are multiplied by.
+struct KvScales {
+  float k = 1.0f;
+  float v = 1.0f;
+  bool operator==(const KvScales&) const = default;
+};
+
 struct AttentionLayer {
   static constexpr std::uint32_t kNoRope = ~0u;
   std::uint32_t num_heads = 0;     // H
@@ -100,6 +107,7 @@ struct AttentionLayer {
   bool out_bias = false;
   // G is 1 then, and D = R + C.
   std::optional<LatentSpec> latent{};
+  KvScales kv_scales{};  // of a cache in FP8; fitted() sets the checkpoint's own
   bool operator==(const AttentionLayer&) const = default;
 
   // Dimensions of a head that a RoPE table is made for.

@@ -9,6 +9,7 @@
 #include "core/base/log.h"
 #include "core/base/start_error.h"
 #include "core/model/mixture.h"
+#include "core/model/quantized/kv_scales.h"
 #include "core/model/source/other_formats.h"
 
 namespace quire::model {
@@ -98,9 +99,23 @@ void add_problems(const ModelSpec& spec, const TensorTable& table, const Checkpo
     known.insert(expected.name);
   }
   for (const auto& [name, tensor] : checkpoint.tensors()) {
-    if (known.contains(name) || table.skips(name) || is_idle_bias(tensor, checkpoint)) continue;
+    if (known.contains(name) || table.skips(name) || is_kv_scale(name) || is_idle_bias(tensor, checkpoint)) continue;
     problems.add(tensor.file + ": tensor '" + log_safe(name) + "' is not part of a " + spec.architecture +
                  " with this config.json");
+  }
+}
+
+// A latent is one row for K and V, and biases of ALiBi in bf16 are scaled with scores: neither has such scales.
+void fit_kv_scales(const Checkpoint& checkpoint, ModelSpec& spec) {
+  for (std::uint32_t index = 0; index < spec.num_layers(); ++index) {
+    AttentionLayer& attention = spec.layers[index].attention;
+    if (attention.latent || (attention.alibi && attention.alibi->in_bf16)) continue;
+    if (attention.kv_source) {
+      attention.kv_scales = spec.layers[*attention.kv_source].attention.kv_scales;
+      continue;
+    }
+    const StoredKvScales stored = kv_scales_of(checkpoint, name_in_layer(spec.names, index, ""));
+    attention.kv_scales = {stored.k, stored.v};
   }
 }
 
@@ -122,6 +137,7 @@ void check_weights(const ModelSpec& spec, const Checkpoint& checkpoint) {
 ModelSpec fitted(const ModelSpec& spec, const Checkpoint& checkpoint) {
   ModelSpec out = spec;
   fit_experts(checkpoint, out);
+  fit_kv_scales(checkpoint, out);
   const Tensor* head = checkpoint.find(head_name(spec));
   const Tensor* embedding = checkpoint.find(embedding_name(spec));
   if (!spec.tied_head || !spec.tied_by_default || head == nullptr || embedding == nullptr) return out;

@@ -50,7 +50,9 @@ struct AttentionView {
   const float* sines = nullptr;
   std::uint32_t half = 0;          // 0: no rotation
   const float* q_scale = nullptr;  // [positions]; null: none
-  bool stores = true;              // false: qkv is q alone
+  float k_factor = 1.0f;
+  float v_factor = 1.0f;
+  bool stores = true;  // false: qkv is q alone
 
   QUIRE_DEVICE std::uint32_t width() const { return (num_heads + (stores ? 2 * num_kv_heads : 0)) * head_dim; }
   QUIRE_DEVICE bool finishes_scores() const { return softcap != 0.0f || slopes != nullptr; }

@@ -36,12 +36,19 @@ struct RopeStore {
       const float factor = spec.q_scale[row.position];
       for (std::uint32_t d = thread(); d < spec.head_dim; d += kThreads) x[d] = x[d] * factor;
     }
-    if (!is_key || a.kv.layout.type == backend::KvType::kInt4) return;
-    const float* v = x + spec.num_kv_heads * spec.head_dim;
+    if (!is_key) return;
+    float* v = x + spec.num_kv_heads * spec.head_dim;
+    if (spec.k_factor != 1.0f) multiply(x, spec.k_factor, spec.head_dim);
+    if (spec.v_factor != 1.0f) multiply(v, spec.v_factor, spec.head_dim);
+    if (a.kv.layout.type == backend::KvType::kInt4) return;
     store(a.kv.layout, a.kv.group(head - spec.num_heads, row.slot), row.slot, x, v);
   }
 
  private:
+  QUIRE_DEVICE static void multiply(float* x, float factor, std::uint32_t count) {
+    for (std::uint32_t d = thread(); d < count; d += kThreads) x[d] = x[d] * factor;
+    sync_block();
+  }
   QUIRE_DEVICE static void rotate(const AttentionView& spec, const NormView& norm, std::uint32_t position, float* x) {
     const bool norms_last = spec.norms_after_rope;
     if (norm.scale != nullptr && !norms_last) norm_head(spec.head_dim, norm, x);

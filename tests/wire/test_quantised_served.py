@@ -14,6 +14,7 @@ import conftest
 import pytest
 
 pytest.importorskip("torch", reason="the weights are drawn by torch")
+safetensors = pytest.importorskip("safetensors.torch", reason="the checkpoints are safetensors")
 pytest.importorskip("transformers", reason="the checkpoints are written by transformers")
 
 TESTS = pathlib.Path(__file__).resolve().parents[1]
@@ -30,6 +31,7 @@ KINDS = {
     "gptq-3bit": ("int4/g32", "int8"),
     "awq": ("uint4/g128", "int8"),
     "ct-w8a8": ("I8", "int8"),
+    "ct-fp8-cache": ("F8_E4M3", "f32"),
     "fp8-edges": ("fp8/g128, fp8/g64, F8_E4M3", "f32"),
     "modelopt-nvfp4": ("NVFP4", "int8"),
     "bnb-nf4": ("nf4/g64", "f32"),
@@ -74,7 +76,8 @@ def test_answers_are_the_same_however_they_are_computed(checkpoint, activations,
     packed = ("--packed-cache", tmp_path)
 
     first = start_server(*flags, *packed)
-    assert f"arithmetic: activations in {'f32' if activations == 'f32' else KINDS[kind][1]}," in first.log
+    cache = "fp8" if kind == "ct-fp8-cache" else "bf16"  # declared, or of a checkpoint of blocks
+    assert f"arithmetic: activations in {'f32' if activations == 'f32' else KINDS[kind][1]}, KV cache in {cache};" in first.log
     alone = answers(first, JOBS, streams=1)
     found = first.metrics()[digest.FOUND]
     assert answers(first, JOBS, streams=1) == alone, "the second time"
@@ -92,6 +95,46 @@ def test_answers_are_the_same_however_they_are_computed(checkpoint, activations,
     other = start_server("--model", folder, "--activations", "f32" if activations == "int8" else "int8", *packed)
     assert (answers(other, JOBS, streams=4) == alone) == (KINDS[kind][1] == "f32")
     assert other.stop() == 0
+
+
+# On a GPU: codes stay codes, whatever their format and the order of their inputs. All in f32 are those whose rows are not rounded to bf16.
+ALL_F32 = ("--activations", "f32", "--kv-cache-dtype", "f32")
+IN_F32_ON_GPUS = {"gptq", "gptq-act-order", "gptq-3bit", "awq", "modelopt-nvfp4", "bnb-nf4"}
+
+
+def with_plain_tensors_in_f32(folder, out):
+    """The same numbers, those of the embedding and of the head in f32: the rows of bf16 are rounded on GPUs."""
+    for path in folder.iterdir():
+        (out / path.name).symlink_to(path)
+    path = out / "model.safetensors"
+    tensors = safetensors.load_file(path)
+    path.unlink()
+    plain = ("model.embed_tokens.weight", "lm_head.weight")
+    safetensors.save_file({name: tensor.float() if name in plain else tensor for name, tensor in tensors.items()}, path)
+    return out
+
+
+# GPUs have no kernels for mixtures.
+@pytest.mark.parametrize("kind", [kind if kind in {"gptq-act-order", "awq", "fp8-edges", "bnb-nf4"} else pytest.param(kind, marks=pytest.mark.full)
+                                  for kind in KINDS if kind not in quantised_mixtures.KINDS])
+def test_a_gpu_gives_the_same_answers_in_pieces_and_on_ranks_and_those_of_the_cpu_in_f32(kind, start_server, monkeypatch, tmp_path):
+    for package in quantised_models.KINDS[kind].needs:
+        pytest.importorskip(package, reason=f"{package} writes this format")
+    quantised_models.make(kind, tmp_path / "model")
+    (tmp_path / "plain").mkdir()
+    folder = with_plain_tensors_in_f32(tmp_path / "model", tmp_path / "plain")
+
+    def of(device, *flags):
+        monkeypatch.setattr(conftest, "BINARY", conftest.BINARY.with_name("quire-simulated" if device == "simulated" else "quire"))
+        server = start_server("--model", folder, "--device", device, *(digest.SIMULATED if device == "simulated" else ()), *flags)
+        found = answers(server, JOBS[3:], streams=4)
+        assert server.stop() == 0
+        return found
+
+    alone = of("simulated")
+    assert of("simulated", "--tensor-parallel-size", "2", "--block-size", "32", "--prefix-caching", "off") == alone
+    if kind in IN_F32_ON_GPUS:
+        assert of("simulated", *ALL_F32) == of("cpu", *ALL_F32)
 
 
 def test_inspect_names_the_formats(checkpoint):

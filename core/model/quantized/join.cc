@@ -15,6 +15,7 @@
 #include "core/model/quantized/checks.h"
 #include "core/model/quantized/float_matrix.h"
 #include "core/model/quantized/int_matrix.h"
+#include "core/model/quantized/kv_scales.h"
 #include "core/model/source/json_fields.h"
 
 namespace quire::model {
@@ -49,6 +50,7 @@ class Joiner {
       const std::string name = tensor.name;
       tensors_.insert_or_assign(name, std::move(tensor));
     }
+    tensors_ = with_kv_scales_named(std::move(tensors_), quantization_);
     std::erase_if(tensors_, [](const auto& entry) { return is_of_activations(entry.first); });
     return std::move(tensors_);
   }
@@ -62,13 +64,12 @@ class Joiner {
     return codes;
   }
 
-  // Scales of activations, of K and V, and of probabilities.
+  // Scales of activations and of probabilities.
   static bool is_of_activations(std::string_view name) {
-    constexpr std::string_view kEnds[] = {
-        ".input_scale",      ".input_zero_point", ".input_global_scale",  ".input_scale_ub",
-        ".output_scale",     "activation_scale",  ".activation_scale_ub", ".k_scale",
-        ".v_scale",          ".q_scale",          ".k_zero_point",        ".v_zero_point",
-        ".prob_output_scale"};
+    constexpr std::string_view kEnds[] = {".input_scale",         ".input_zero_point", ".input_global_scale",
+                                          ".input_scale_ub",      ".output_scale",     "activation_scale",
+                                          ".activation_scale_ub", ".q_scale",          ".k_zero_point",
+                                          ".v_zero_point",        ".prob_output_scale"};
     return std::ranges::any_of(kEnds, [&](std::string_view end) { return name.ends_with(end); });
   }
 

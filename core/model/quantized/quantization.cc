@@ -87,6 +87,13 @@ void read_weights(const JsonFields& weights, Quantization& out) {
   if (weights.optional_string("strategy") == "block") out.group = out.block_inputs;
 }
 
+void read_kv_scheme(const JsonFields& fields, Quantization& out) {
+  const auto scheme = fields.optional_object("kv_cache_scheme");
+  if (!scheme) return;
+  out.kv_in_fp8 =
+      scheme->optional_string("type") == "float" && scheme->optional_uint("num_bits", 1, 64).value_or(8) == 8;
+}
+
 void read_compressed_tensors(const JsonFields& fields, Quantization& out) {
   out.method = Method::kCompressedTensors;
   if (const auto rotations = fields.optional_object("transform_config")) {
@@ -99,6 +106,7 @@ void read_compressed_tensors(const JsonFields& fields, Quantization& out) {
     const std::string form = sparsity->optional_string("format").value_or("dense");
     if (form != "dense") sparsity->refuse("format", "is " + log_safe(form) + ": sparse matrices are not read");
   }
+  read_kv_scheme(fields, out);
   const auto groups = fields.optional_object("config_groups");
   for (const std::string& name : groups ? groups->keys() : std::vector<std::string>()) {
     const auto group = groups->optional_object(name);
@@ -134,6 +142,8 @@ void read_fp8(const JsonFields& fields, Quantization& out) {
 
 void read_modelopt(const JsonFields& fields, Quantization& out) {
   out.method = Method::kModelOpt;
+  read_kv_scheme(fields, out);
+  if (fields.optional_string("kv_cache_quant_algo") == "FP8") out.kv_in_fp8 = true;
   const auto algorithm = fields.optional_string("quant_algo");
   if (!algorithm) return;
   constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kAlgorithms = {

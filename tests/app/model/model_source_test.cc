@@ -55,19 +55,21 @@ TEST(ModelSource, WhatIsNoDirectoryIsRefusedWithWhatToDo) {
   EXPECT_THAT(refusal("/proc/self/exe"), HasSubstr("not a directory"));
 }
 
-TEST(ModelSource, AutoKvFollowsTheWeights) {
+TEST(ModelSource, AutoKvFollowsTheWeightsAndTheDeclaredCache) {
   using backend::Format;
   using backend::KvType;
   Config config;
   config.kv_cache_dtype = "auto";
-  EXPECT_EQ(kv_dtype_of(config, Format::kBF16), KvType::kBF16);
-  EXPECT_EQ(kv_dtype_of(config, Format::kF16), KvType::kF32);
-  EXPECT_EQ(kv_dtype_of(config, Format::kF32), KvType::kF32);
+  EXPECT_EQ(kv_dtype_of(config, Format::kBF16, false), KvType::kBF16);
+  EXPECT_EQ(kv_dtype_of(config, Format::kF16, false), KvType::kF32);
+  EXPECT_EQ(kv_dtype_of(config, Format::kF32, false), KvType::kF32);
+  EXPECT_EQ(kv_dtype_of(config, Format::kBF16, true), KvType::kFp8);
+  EXPECT_EQ(kv_dtype_of(config, Format::kF32, true), KvType::kFp8);
   config.kv_cache_dtype = "f32";
-  EXPECT_EQ(kv_dtype_of(config, Format::kBF16), KvType::kF32);
+  for (const bool declared : {false, true}) EXPECT_EQ(kv_dtype_of(config, Format::kBF16, declared), KvType::kF32);
   for (const KvType type : backend::kAllKvTypes) {
     config.kv_cache_dtype = backend::name_of(type);
-    EXPECT_EQ(kv_dtype_of(config, Format::kBF16), type);
+    EXPECT_EQ(kv_dtype_of(config, Format::kBF16, false), type);
   }
 }
 

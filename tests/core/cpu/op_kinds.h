@@ -227,6 +227,8 @@ struct AttentionCase {
   std::uint32_t half = 0;   // of the dimensions that turn; 0: none do
   bool scales_q = false;
   bool norms_last = false;  // of q and k, after rope
+  float k_factor = 1.0f;
+  float v_factor = 1.0f;
   std::uint32_t rows = 21;
   bool shares = true;  // whether a layer without K and V of its own is run, too
 
@@ -234,7 +236,8 @@ struct AttentionCase {
     constexpr const char* kNames[] = {"none", "shared", "own", "whole row"};
     return shape.text() + ", norms " + kNames[static_cast<int>(q)] + "/" + kNames[static_cast<int>(k)] + "/" +
            kNames[static_cast<int>(v)] + " " + name_of(norm) + " from " + std::to_string(first) + ", half " +
-           std::to_string(half) + (scales_q ? ", scaled q" : "") + (norms_last ? ", norms after rope" : "");
+           std::to_string(half) + (scales_q ? ", scaled q" : "") + (norms_last ? ", norms after rope" : "") +
+           (k_factor != 1.0f ? ", scaled k" : "") + (v_factor != 1.0f ? ", scaled v" : "");
   }
 };
 
@@ -291,6 +294,8 @@ inline std::vector<float> rows_by_equation(const AttentionCase& c, std::vector<f
     }
     if (c.norms_last) norm_q_and_k();
     for (float& value : q) value = c.scales_q ? value * numbers.q_scale[t] : value;
+    for (float& value : k) value *= c.k_factor;
+    for (float& value : row.subspan(q.size() + k.size())) value *= c.v_factor;
   }
   return x;
 }
@@ -316,6 +321,8 @@ class OwnedSpec {
     spec_.softcap = c.shape.softcap;
     spec_.rope = rope_.get();
     spec_.norms_after_rope = c.norms_last;
+    spec_.k_factor = c.k_factor;
+    spec_.v_factor = c.v_factor;
     spec_.q_scale = q_scale_.get();
     const auto norm = [&](HeadVectors heads, const OwnedNorm& of) {
       return backend::HeadNorm{of.get(), heads == HeadVectors::kWholeRow, heads == HeadVectors::kOwn ? c.first : 0};
@@ -419,7 +426,9 @@ inline std::vector<AttentionCase> attention_cases(KvType type) {
        .half = 8,
        .scales_q = true},
       {.shape = shape(4, 16, 0, 0.0f), .q = kWholeRow, .k = kShared, .v = kOwn, .norm = NormChoice::kLayer},
-      {.shape = shape(4, 18, 0, 0.0f), .q = kShared, .k = kShared, .half = 9, .norms_last = true},
+      {.shape = shape(4, 18, 0, 0.0f), .q = kShared, .k = kShared, .half = 9, .norms_last = true, .k_factor = 7.3f},
+      {.shape = shape(8, 16, 0, 0.0f), .k = kShared, .half = 8, .k_factor = 0.3f, .v_factor = 1.7f},
+      {.shape = shape(4, 32, 7, 0.0f), .v = kShared, .v_factor = 11.0f},
       {.shape = shape(4, 32, 7, 0.0f),
        .q = kShared,
        .k = kShared,

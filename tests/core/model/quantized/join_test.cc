@@ -118,7 +118,7 @@ TEST(JoinQuantized, ReadsOneMatrixOfEachKind) {
 
 TEST(JoinQuantized, LeavesOutWhatOnlyActivationsNeed) {
   Tensors tensors = fp8();
-  for (const char* name : {"input_scale", "k_scale", "v_scale", "input_global_scale", "activation_scale"}) {
+  for (const char* name : {"input_scale", "q_scale", "output_scale", "input_global_scale", "activation_scale"}) {
     tensors.push_back(numbers<float>(name, "F32", {}, {1.0f}));
   }
   EXPECT_EQ(refusal(kFp8, tensors), "");
@@ -344,6 +344,9 @@ TEST(JoinQuantized, IntegersAreBlocksOfGgufToo) {
       {kCompressed, packed(), BlockType::kQ4_0},
       {kCompressed, wide, std::nullopt},
       {kFp8, fp8(), std::nullopt}};
+  const auto no_groups = [](backend::Format format) {
+    return !format.is_blocks() || backend::layout_of(format.blocks).scales != backend::BlockScales::kF32;
+  };
   for (const auto& [settings, tensors, type] : kCases) {
     const TempDir dir;
     dir.write("config.json", std::string("{\"quantization_config\": ") + settings + "}");
@@ -353,6 +356,11 @@ TEST(JoinQuantized, IntegersAreBlocksOfGgufToo) {
     const Tensor& tensor = *checkpoint.find("model.m.weight");
     const auto blocks = tensor.matrix->block_format();
     ASSERT_EQ(blocks.has_value(), type.has_value()) << tensor.dtype;
+    // A GPU: these are multiplied in integers only as blocks of a file.
+    const auto groups_in_f32 = [&](backend::Format format) {
+      return no_groups(format) || format.activation == backend::Format::Activation::kF32;
+    };
+    EXPECT_EQ(given_format(tensor, groups_in_f32), type ? *blocks : *tensor.stored_format());
     if (!type) continue;
     EXPECT_EQ(blocks->blocks, *type) << tensor.dtype;
     const TensorPart part{.name = tensor.name, .shape = tensor.shape};
@@ -361,9 +369,6 @@ TEST(JoinQuantized, IntegersAreBlocksOfGgufToo) {
     const auto* a = reinterpret_cast<const float*>(own.bytes().data());
     const auto* b = reinterpret_cast<const float*>(others.bytes().data());
     for (std::size_t i = 0; i < tensor.num_elements(); ++i) ASSERT_EQ(a[i], b[i]) << tensor.dtype << " " << i;
-    const auto no_groups = [](backend::Format format) {
-      return !format.is_blocks() || backend::layout_of(format.blocks).scales != backend::BlockScales::kF32;
-    };
     EXPECT_EQ(given_format(tensor, no_groups), *blocks);
     EXPECT_EQ(given_format(tensor, [](backend::Format) { return true; }), *tensor.stored_format());
   }
