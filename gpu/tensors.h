@@ -19,8 +19,8 @@
 
 namespace quire::gpu {
 
-// A packed weight: numbers | scales | bias | columns, each from a multiple of 256 bytes on, on the device. Until free_host_copy()
-// its bytes are also in host memory, for writing them to a file.
+// A packed weight: numbers | scales | bias | columns, each from a multiple of 256 bytes on, on the device. Until
+// free_host_copy() its bytes are also in host memory, for writing them to a file.
 class DeviceWeight final : public backend::Weight {
  public:
   // Every change of what these bytes mean changes the number: files of packed weights outlive the program.

@@ -33,8 +33,8 @@ ModelSource open_model(const std::string& model);
 
 // The type that most bytes of the checkpoint have; f32 if none of its types is a floating-point one.
 backend::Format main_dtype(const model::Checkpoint& checkpoint);
-// KV type of --kv-cache-dtype; auto: fp8 if the checkpoint declares it, bf16 for weights in bf16 (or in blocks, which the
-// caller says as bf16), else f32.
+// KV type of --kv-cache-dtype; auto: fp8 if the checkpoint declares it, bf16 for weights in bf16 (or in blocks, which
+// the caller says as bf16), else f32.
 backend::KvType kv_dtype_of(const Config& config, backend::Format weights, bool kv_in_fp8);
 
 // Quantisation of --quantize.

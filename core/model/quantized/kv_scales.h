@@ -1,4 +1,5 @@
-// Scales that a quantised checkpoint stores for K and V of a cache in FP8: codes stand for their number times the scale.
+// Scales that a quantised checkpoint stores for K and V of a cache in FP8: a code stands for its number times the
+// scale.
 // Shape   one number for a layer's K, one for its V. Scales for each head are left out, and said in the log.
 // Thread  start.
 // Fails   StartError naming the tensor: a scale that is not a finite number above 0.
