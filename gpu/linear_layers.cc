@@ -98,6 +98,7 @@ const LinearLayers::FormatKernels* LinearLayers::kernels_of(Format format) {
       {Format::kFp8, &LinearLayers::start_form<&LinearTable::fp8, &WarpgroupTable::fp8>},
       {Format::kInt4, &LinearLayers::start_form<&LinearTable::int4, &WarpgroupTable::int4>},
       {Format::kW8A8, &LinearLayers::start_form<&LinearTable::w8a8>},
+      {Format::kW8A8PerRow, &LinearLayers::start_form<&LinearTable::w8a8>},
       {Format::kW4A8, &LinearLayers::start_form<&LinearTable::w4a8>},
       {times_int8(BlockType::kQ4_0), &LinearLayers::start_blocks<&BlockTable::q4_0>},
       {times_int8(BlockType::kQ4_1), &LinearLayers::start_blocks<&BlockTable::q4_1>},
@@ -148,8 +149,9 @@ void LinearLayers::put_rows(const RowsToPut& rows, std::uint32_t num_rows, Forma
   if (format.is_blocks() && in_integers(format)) {
     device_.start(kernels.put_for_blocks, {num_rows, PutForBlocks::pieces(rows.width)}, {rows, rows_.as<std::byte>()});
   } else if (in_integers(format)) {
-    device_.start(kernels.put_in_integers, {num_rows, PutInIntegers::pieces(rows.width)},
-                  {rows, rows_.as<std::int8_t>(), row_scales_.as<float>()});
+    device_.start(
+        kernels.put_in_integers, {num_rows, PutInIntegers::pieces(rows.width)},
+        {rows, format.activation == Format::Activation::kInt8PerRow, rows_.as<std::int8_t>(), row_scales_.as<float>()});
   } else {
     device_.start(kernels.put_in_bf16, {num_rows, PutInBf16::pieces(rows.width)},
                   {rows, rows_.as<std::uint16_t>(), in_blocks});

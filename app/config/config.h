@@ -64,7 +64,7 @@ struct Config {
   // the engine
   std::string dtype;
   std::string quantize;      // "none", "int8", "int4", "fp8", "w8a8", "w4a8" or "w16a16"
-  std::string activations;   // "int8" or "f32"
+  std::string activations;   // "auto", "int8" or "f32"
   std::string packed_cache;  // directory; empty: every start packs the weights
   std::optional<std::uint32_t> max_model_len;
   std::optional<std::uint32_t> asked_num_seqs;  // empty: settle_sizes() chooses for the device

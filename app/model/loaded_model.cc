@@ -57,7 +57,7 @@ std::string weights_text(const LoadedModel& model) {
   const auto form = model.decoder->block_activation().value_or(model.decoder->weight_format().activation);
   const std::string declared =
       model.activations.empty() ? "" : fmt::format(" (made for activations {})", model.activations);
-  return fmt::format("{} times {}{}", stored, form == model::BlockActivation::kInt8 ? "int8" : "f32", declared);
+  return fmt::format("{} times {}{}", stored, backend::Format::in_integers(form) ? "int8" : "f32", declared);
 }
 
 // Maximum number of sequences in a step. Branches of a draft may be sequences of their own.
@@ -159,7 +159,8 @@ std::optional<backend::Format> quantize_of(const Config& config) {
 }
 
 model::BlockActivation activations_of(const Config& config) {
-  return config.activations == "f32" ? model::BlockActivation::kF32 : model::BlockActivation::kInt8;
+  using enum model::BlockActivation;
+  return config.activations == "f32" ? kF32 : config.activations == "int8" ? kInt8 : kInt8PerRow;
 }
 
 namespace {
@@ -352,9 +353,10 @@ std::string arithmetic_line(const LoadedModel& model, std::string_view fingerpri
   return fmt::format(
       "arithmetic: activations in {}, KV cache in {}; every server with the fingerprint {} gives the same "
       "tokens for the same request",
-      activation == kInt8   ? "int8"
-      : activation == kBF16 ? "bf16"
-                            : "f32",
+      activation == kInt8PerRow ? "int8, a scale for a row"
+      : activation == kInt8     ? "int8"
+      : activation == kBF16     ? "bf16"
+                                : "f32",
       name_of(model.kv_dtype), fingerprint);
 }
 

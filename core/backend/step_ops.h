@@ -51,7 +51,8 @@ class StepOps {
   // w8a8 and w4a8 multiply in integers, and blocks may. Each row of x is quantised by groups g of 256 inputs, counted
   // from the first:
   //   a = max |x[t,k]|;  xs[t,g] = a / 127;  r = 127 / a;  xq[t,k] = x[t,k] * r to the nearest, ties to even
-  // If r is infinite (a is 0 or tiny), xs and xq are 0; if an x is NaN or infinite, xs is NaN and xq 0.
+  // If r is infinite (a is 0 or tiny), xs and xq are 0; if an x is NaN or infinite, xs is NaN and xq 0. Of
+  // Format::kW8A8PerRow a is that of the whole row, and xs that of all its groups.
   // Then, with sums over k exact, acc and p starting at +0, g and the groups j of 32 inputs in g ascending:
   //   w8a8  acc = fma(sum over g of xq[t,k] * q[n,k], xs[t,g], acc);  out[t,n] = acc * s[n] + bias[n]
   //   w4a8  for each g: p = fma(sum over j of xq[t,k] * q[n,k], s[n,j], p), acc = fma(p, xs[t,g], acc);

@@ -197,6 +197,8 @@ constexpr FormatKernels kPlainAndQuantized[] = {
     {Format::kInt4, kGemmInt4, int4_panel_bytes, pack_int4, unpack_int4},
     {Format::kW8A8, kGemmW8A8, panel_bytes<4, 8>, pack_bytes<Format::kW8A8, byte_in_words_at>,
      unpack_int8<byte_in_words_at>},
+    {Format::kW8A8PerRow, kGemmW8A8, panel_bytes<4, 8>, pack_bytes<Format::kW8A8, byte_in_words_at>,
+     unpack_int8<byte_in_words_at>},
     {Format::kW4A8, kGemmW4A8, int4_panel_bytes, pack_int4, unpack_int4},
     {Format::kW16A16, kGemmW16A16, panel_bytes<2, 16>, pack_bf16, unpack_bf16},
     {Format::kFp8, kGemmFp8, panel_bytes<4, 8>, pack_bytes<Format::kFp8, byte_at>, unpack_fp8},

@@ -79,7 +79,8 @@ void RowCoder::code_row(const Kernels& kernels, const PackedWeight& w, const Hos
   std::byte* scales = scales_.data() + row * scale_bytes_of(w);
   if (has_runs(w))
     return kernels.quantize_runs(inputs, w.k(), *w.kernels().blocks, codes, reinterpret_cast<CodedRun*>(scales));
-  kernels.quantize_row(inputs, w.k(), codes, reinterpret_cast<CodedGroup*>(scales));
+  const bool has_one_scale = w.format().activation == backend::Format::Activation::kInt8PerRow;
+  kernels.quantize_row(inputs, w.k(), has_one_scale, codes, reinterpret_cast<CodedGroup*>(scales));
 }
 
 CodedRows RowCoder::rows(const PackedWeight& w, std::uint32_t first) const {

@@ -308,7 +308,7 @@ std::size_t Weights::packed_bytes() const {
 }
 
 void Weights::note_codes(BlockActivation activation) {
-  if (block_activation_ != BlockActivation::kInt8) block_activation_ = activation;
+  if (!block_activation_ || activation > *block_activation_) block_activation_ = activation;
 }
 
 std::uint64_t step_bytes_of(const TensorEntry& entry, const ModelSpec& spec, std::uint64_t bytes) {
@@ -337,10 +337,11 @@ backend::Format packed_format(Role role, const ModelSpec& spec, const Tensor& te
   Format own = stored;
   if (stored.is_blocks()) {
     const bool in_floats = is_exact || backend::layout_of(stored.blocks).is_in_floats();
-    own = Format::of_blocks(stored.blocks, in_floats ? BlockActivation::kF32 : blocks);
+    own = Format::of_blocks(stored.blocks, in_floats ? BlockActivation::kF32 : BlockActivation::kInt8);
     if (!takes(own)) own = Format::of_blocks(stored.blocks, BlockActivation::kF32);
   } else if (stored == Format::kInt8 && !is_exact) {
-    own = Format::kW8A8;
+    const bool per_row = blocks == BlockActivation::kInt8PerRow && tensor.matrix && tensor.matrix->takes_int8_rows();
+    own = per_row ? Format::kW8A8PerRow : Format::kW8A8;
   }
   return takes(own) ? own : Format::kF32;
 }

@@ -23,7 +23,8 @@
 
 namespace quire::model {
 
-// The form in which products with matrices in blocks take their input: kF32 or kInt8.
+// The form in which products with coded matrices take their input: kF32, kInt8, or kInt8PerRow, which is kInt8 with a
+// scale for a row where the checkpoint declares it.
 using BlockActivation = backend::Format::Activation;
 
 // The weights of a model by their role.

@@ -67,7 +67,7 @@ constexpr bool by_tensor_cores(backend::Format format) {
   return in_tiles(format);
 }
 // True: rows are int8. False: rows are bf16.
-constexpr bool in_integers(backend::Format format) { return format.activation == backend::Format::Activation::kInt8; }
+constexpr bool in_integers(backend::Format format) { return format.in_integers(); }
 // True: a row has a scale for each slice of its inputs. Those of rows for blocks lie beside their codes.
 constexpr bool has_row_scales(backend::Format format) { return in_integers(format) && !format.is_blocks(); }
 constexpr bool in_nibbles(backend::Format format) { return format.bits == 4; }

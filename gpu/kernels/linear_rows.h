@@ -1,6 +1,6 @@
-// Preparation of rows for the tensor cores (weight_layout.h): as they are or normed first; rounded to bf16, or
-// quantized to int8 by groups of 256 inputs with a scale each, or by groups of 32 for blocks. Equations:
-// core/backend/step_ops.h, norm, w8a8 and blocks; the bits are the CPU's.
+// Rows for the tensor cores (weight_layout.h): as lanes load them, and their preparation: as they are or normed first;
+// rounded to bf16, or quantized to int8 by groups of 256 inputs with a scale each, by whole rows, or by groups of 32 for
+// blocks. Equations: core/backend/step_ops.h, norm, w8a8 and blocks; the bits are the CPU's.
 // Shape   x [T, K] f32. Inputs that pad the last step are 0; rows that pad the last tile are not written.
 // Launch  grid.x: rows, grid.y: pieces of a row. Every block of a normed row computes its sum of squares again, in one
 //         order.
@@ -18,6 +18,56 @@ struct RowsToPut {
   float eps = 0.0f;
   std::uint32_t width = 0;                 // K
   const std::uint32_t* columns = nullptr;  // of the weight that they are put for
+};
+
+// A lane's part of half a step, 32 inputs, of 8 rows.
+struct RowsInBf16 {
+  using Words = Words4;
+  static constexpr std::size_t kStepBytes = kRowStep * 2;
+  Words4 words;
+  QUIRE_DEVICE static RowsInBf16 load(const std::byte* step, unsigned half, unsigned lane) {
+    return {reinterpret_cast<const Words4*>(step)[half * kWarp + lane]};
+  }
+  // The words of 16 inputs.
+  QUIRE_DEVICE void put(unsigned part, std::uint32_t (&out)[2]) const {
+    out[0] = words.words[part * 2];
+    out[1] = words.words[part * 2 + 1];
+  }
+};
+struct RowsInIntegers {
+  using Words = Words2;
+  static constexpr std::size_t kStepBytes = kRowStep;
+  Words2 words;
+  QUIRE_DEVICE static RowsInIntegers load(const std::byte* step, unsigned half, unsigned lane) {
+    return {reinterpret_cast<const Words2*>(step)[half * kWarp + lane]};
+  }
+  // The words of all 32 inputs.
+  QUIRE_DEVICE void put(unsigned /*part*/, std::uint32_t (&out)[2]) const {
+    out[0] = words.words[0];
+    out[1] = words.words[1];
+  }
+};
+
+// Rows for blocks: also `numbers`, of which lane 4 g + q has number q of row g.
+struct RowsOfBlocks {
+  using Words = Words4;
+  enum Number : unsigned { kScale, kSumOfFirst, kSumOfSecond, kSum };  // xs; codes of 16 inputs · xs, and of all 32
+  static constexpr std::size_t kStepBytes = kRowStep * 2;
+  Words4 words;
+  QUIRE_DEVICE static RowsOfBlocks load(const std::byte* step, unsigned half, unsigned lane) {
+    return {reinterpret_cast<const Words4*>(step)[half * kWarp + lane]};
+  }
+  QUIRE_DEVICE void put(unsigned /*part*/, std::uint32_t (&out)[2]) const {
+    out[0] = words.words[0];
+    out[1] = words.words[1];
+  }
+  // A number of the rows of the lane's elements 0 and 1 of a tile. Called by all lanes of a warp.
+  QUIRE_DEVICE void number(Number which, float (&out)[2]) const {
+    const unsigned row = thread() % 4 * 2;
+    QUIRE_UNROLLED for (unsigned i = 0; i < 2; ++i) {
+      out[i] = f32_of_bits(shuffle(words.words[2], (row + i) * 4 + which));
+    }
+  }
 };
 
 inline constexpr unsigned kPutThreads = 256;
@@ -117,6 +167,7 @@ QUIRE_DEVICE std::uint32_t largest_size(std::uint32_t size_bits, unsigned lanes)
 struct PutInIntegers {
   struct Args {
     RowsToPut rows;
+    bool has_one_scale = false;  // of a row, not of each group
     std::int8_t* out = nullptr;
     float* scales = nullptr;  // [T, slices]
   };
@@ -141,6 +192,7 @@ struct PutInIntegers {
         x[i] = row.at(input_of(group, lane, i));
         size_bits = larger_size(size_bits, x[i]);
       }
+      if (a.has_one_scale) size_bits = size_of_row(row, lane);
       const GroupScale scale(largest_size(size_bits, kWarp));
       put_codes(a, row.width, group, lane, x, scale);
       if (lane == 0) a.scales[std::size_t{block().x} * num_groups + group] = scale.scale;
@@ -148,6 +200,12 @@ struct PutInIntegers {
   }
 
  private:
+  // The largest of a lane's share of the row.
+  QUIRE_DEVICE static std::uint32_t size_of_row(const PreparedRow& row, unsigned lane) {
+    std::uint32_t size_bits = 0;
+    for (std::uint32_t i = lane; i < row.width; i += kWarp) size_bits = larger_size(size_bits, row.at(i));
+    return size_bits;
+  }
   QUIRE_DEVICE static std::uint32_t input_of(std::uint32_t group, unsigned lane, unsigned i) {
     return group * kSliceInputs + i / 4 * 4 * kWarp + lane * 4 + i % 4;
   }

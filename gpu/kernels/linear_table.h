@@ -4,7 +4,6 @@
 
 #include "gpu/kernels/entry.h"
 #include "gpu/kernels/linear.h"
-#include "gpu/kernels/linear_block_forms.h"
 #include "gpu/kernels/linear_dot.h"
 #include "gpu/kernels/linear_rows.h"
 #include "gpu/kernels/linear_split.h"

@@ -48,7 +48,7 @@ Options parse(int argc, char** argv) {
   app.add_option("--isa", options.isa);
   app.add_option("--threads", options.threads);
   app.add_option("--kv", options.kv);
-  app.add_option("--activations", options.activations)->check(CLI::IsMember({"int8", "f32"}));
+  app.add_option("--activations", options.activations)->check(CLI::IsMember({"auto", "int8", "f32"}));
   app.add_option("--chunk", options.chunk)->check(CLI::Range(1, 512));
   app.add_option("--greedy", options.greedy);
   try {
@@ -214,7 +214,8 @@ void run(const Options& options) {
   const auto files = model::open_model_files(options.model);
   const model::ModelSpec config = model::fitted(model::load_config(*files), model::open_decoder(*files));
   const auto length = static_cast<std::uint32_t>(tokens.size() + options.greedy);
-  const auto activations = options.activations == "f32" ? model::BlockActivation::kF32 : model::BlockActivation::kInt8;
+  using enum model::BlockActivation;
+  const auto activations = options.activations == "f32" ? kF32 : options.activations == "int8" ? kInt8 : kInt8PerRow;
   const model::Decoder decoder(*ops, config, *files, length, {.blocks = activations});
   const backend::KvType kv_dtype = kv_type_of(options.kv);
 

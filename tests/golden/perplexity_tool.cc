@@ -38,7 +38,7 @@ Options parse(int argc, char** argv) {
   app.add_option("--tokens", options.tokens_file)->required();
   app.add_flag("--weights", options.weights);
   app.add_option("--kv", options.kv);  // one type; empty: all
-  app.add_option("--activations", options.activations)->check(CLI::IsMember({"int8", "f32"}));
+  app.add_option("--activations", options.activations)->check(CLI::IsMember({"auto", "int8", "f32"}));
   app.add_option("--early", options.early);  // predictions of a window that are not late; 0: half of them
   app.add_option("--window", options.window)->check(CLI::Range(2, 1 << 20));
   app.add_option("--chunk", options.chunk)->check(CLI::Range(1, 512));
@@ -150,7 +150,8 @@ void run(const Options& options) {
     for (const backend::Format format : backend::kQuantizedFormats) measure_quantised(format);
     return;
   }
-  const auto activations = options.activations == "f32" ? model::BlockActivation::kF32 : model::BlockActivation::kInt8;
+  using enum model::BlockActivation;
+  const auto activations = options.activations == "f32" ? kF32 : options.activations == "int8" ? kInt8 : kInt8PerRow;
   const model::Decoder decoder(*ops, config, *files, options.window, {.blocks = activations});
   for (const backend::KvType type : backend::kAllKvTypes) {
     if (options.kv.empty() || options.kv == backend::name_of(type)) {

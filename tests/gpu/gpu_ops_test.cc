@@ -251,7 +251,7 @@ TEST(GpuOps, FusesLayersOfEveryTypeOfWeightsWithTheBitsOfTheirParts) {
 }
 
 TEST(GpuOps, DecodesInWholeNumbersWithTheBitsAndTokensOfTheCpuHoweverRowsAreDealt) {
-  for (const std::optional<Format> quantize : {Format::kW8A8, Format::kW4A8}) {
+  for (const std::optional<Format> quantize : {Format::kW8A8, Format::kW8A8PerRow, Format::kW4A8}) {
     DecoderConfig config;
     config.quantize = quantize;
     config.kv = KvType::kF32;  // whose attention has the CPU's bits, too

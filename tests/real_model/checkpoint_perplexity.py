@@ -1,9 +1,10 @@
 """Measures what the formats of quantised safetensors cost: the table of docs/quantization.md. Not a test.
 
-    python tests/real_model/checkpoint_perplexity.py --text FILE [--windows 16]
+    python tests/real_model/checkpoint_perplexity.py (--text FILE | --corpus DIR) [--windows 16]
 
-SmolLM2-135M-Instruct with the numbers of a package's GGUF file, its matrices rounded to the nearest number of each format: what a format
-itself costs. The programs that publish such checkpoints choose better than the nearest. As gguf_perplexity.py counts it.
+SmolLM2-135M-Instruct with the numbers of a package's GGUF file, on a text; or the embedded model, on stories of the corpus that it has not
+seen (kv_perplexity.py's). Matrices are rounded to the nearest number of each format: what a format itself costs. The programs that publish
+such checkpoints choose better than the nearest. As gguf_perplexity.py counts it.
 """
 
 import argparse
@@ -18,8 +19,9 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests" / "support")]
+sys.path[:0] = [str(ROOT / "tests" / folder) for folder in ("support", "golden")]
 
+import kv_perplexity  # noqa: E402
 import numpy as np  # noqa: E402
 import quantised_by_hand as by_hand  # noqa: E402
 import quantised_by_library as by_library  # noqa: E402
@@ -30,7 +32,6 @@ from tokenizers import Tokenizer  # noqa: E402
 WINDOW = 512
 BUILD = pathlib.Path(os.environ.get("QUIRE_BUILD_DIR", ROOT / "build" / "release"))
 PARTS = ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj")
-MODULES = [f"model.layers.{layer}.{part}" for layer in range(30) for part in PARTS]
 
 
 def by_quire(original, folder, form):
@@ -45,7 +46,9 @@ def model_of(original):
 
 
 def by_numpy(original, folder, quantise):
-    by_library.rewritten(model_of(original), folder, lambda tensors: quantise(tensors, MODULES), torch.float32)
+    model = model_of(original)
+    modules = [f"model.layers.{layer}.{part}" for layer in range(model.config.num_hidden_layers) for part in PARTS]
+    by_library.rewritten(model, folder, lambda tensors: quantise(tensors, modules), torch.float32)
 
 
 def by_program(original, folder, write, **settings):
@@ -78,13 +81,20 @@ def perplexity(folder, tokens, activations):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--text", type=pathlib.Path, required=True)
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--text", type=pathlib.Path)
+    source.add_argument("--corpus", type=pathlib.Path)
     parser.add_argument("--windows", type=int, default=16)
     args = parser.parse_args()
-    original = smollm2.checkpoint("float32")
-    ids = Tokenizer.from_file(str(original / "tokenizer.json")).encode(args.text.read_text(), add_special_tokens=False).ids[: args.windows * WINDOW]
+    if args.text:
+        original = smollm2.checkpoint("float32")
+        ids = Tokenizer.from_file(str(original / "tokenizer.json")).encode(args.text.read_text(), add_special_tokens=False).ids
+    else:
+        original = ROOT / "models" / "stories"
+        ids = kv_perplexity.windows_of(argparse.Namespace(model=original, corpus=args.corpus, tokens=args.windows * WINDOW)).flatten().tolist()
+    ids = ids[: args.windows * WINDOW]
     assert len(ids) == args.windows * WINDOW, f"the text has {len(ids)} tokens"
-    print("| format | packed | times f32 | against F32 | times int8 |\n| --- | ---: | ---: | ---: | ---: |")
+    print("| format | packed | times f32 | against F32 | times int8 | as declared |\n| --- | ---: | ---: | ---: | ---: | ---: |")
     with tempfile.TemporaryDirectory() as scratch:
         tokens = pathlib.Path(scratch) / "tokens.bin"
         np.asarray(ids, dtype=np.int32).tofile(tokens)
@@ -96,9 +106,10 @@ def main():
                 write(original, folder)
             plain, packed = perplexity(folder, tokens, "f32")
             in_integers, _ = perplexity(folder, tokens, "int8")
+            declared, _ = perplexity(folder, tokens, "auto")
             first = first or plain
             print(f"| {name} | {packed / 2**20:.1f} MiB | {plain:.3f} | {100 * (plain / first - 1):+.2f} % | "
-                  f"{'' if in_integers == plain else f'{in_integers:.3f}'} |", flush=True)  # fmt: skip
+                  f"{'' if in_integers == plain else f'{in_integers:.3f}'} | {'' if declared == in_integers else f'{declared:.3f}'} |", flush=True)  # fmt: skip
             if folder != original:
                 shutil.rmtree(folder)
 

@@ -82,9 +82,10 @@ def bitsandbytes(formula, **settings):
     return Kind(functools.partial(by_library.bitsandbytes, **settings), formula, needs=("bitsandbytes", "accelerate"))
 
 
-def four_bits(kind, double):
+def four_bits(kind, double, **more):
     formula = functools.partial(numbers.bitsandbytes_4bit, kind=kind)
-    return bitsandbytes(formula, load_in_4bit=True, bnb_4bit_quant_type=kind, bnb_4bit_use_double_quant=double, bnb_4bit_compute_dtype=torch.bfloat16)
+    return bitsandbytes(formula, load_in_4bit=True, bnb_4bit_quant_type=kind, bnb_4bit_use_double_quant=double, bnb_4bit_compute_dtype=torch.bfloat16,
+                        **more)
 
 
 def mixed(tensors, module):
@@ -141,6 +142,7 @@ KINDS = {
     "modelopt-nvfp4-older": modelopt("NVFP4", numbers.modelopt_nvfp4, older=True),
     "bnb-nf4": four_bits("nf4", double=True),
     "bnb-nf4-plain": four_bits("nf4", double=False),
+    "bnb-nf4-stored-as-bf16": four_bits("nf4", double=True, bnb_4bit_quant_storage=torch.bfloat16),
     "bnb-fp4": four_bits("fp4", double=False),
     "bnb-int8": bitsandbytes(numbers.bitsandbytes_8bit, load_in_8bit=True),
 }
@@ -179,7 +181,8 @@ def tensors_of(directory):
 
 def is_quantised(tensors, module):
     weight = tensors.get(f"{module}.weight")
-    return weight is None or weight.dtype not in (torch.bfloat16, torch.float16, torch.float32)
+    plain = (torch.bfloat16, torch.float16, torch.float32)
+    return weight is None or weight.dtype not in plain or f"{module}.weight.absmax" in tensors
 
 
 def matrices(kind, directory):

@@ -7,6 +7,7 @@ rounded once for each factor, in the order in which the docstring writes them.
 import json
 
 import numpy as np
+import torch
 
 E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6], np.float32)
 AWQ_ORDER = [0, 2, 4, 6, 1, 3, 5, 7]  # the output that each nibble of a word is of, from the low end
@@ -138,7 +139,7 @@ def bitsandbytes_4bit(tensors, module, kind):
         nested = np.repeat(part("nested_absmax"), state["nested_blocksize"])[:largest.size]
         with np.errstate(all="ignore"):
             largest = product(part("nested_quant_map")[largest], nested) + np.float32(state["nested_offset"])
-    stored = tensors[f"{module}.weight"].numpy().ravel()
+    stored = tensors[f"{module}.weight"].view(torch.uint8).numpy().ravel()
     codes = np.stack([stored >> 4, stored & 15], axis=-1).ravel()  # the high nibble is the first
     return product(part("quant_map")[codes], np.repeat(largest, state["blocksize"])[:codes.size]).reshape(state["shape"])
 

@@ -30,7 +30,7 @@ KINDS = {
     "gptq-act-order": ("int4/g64", "int8"),
     "gptq-3bit": ("int4/g32", "int8"),
     "awq": ("uint4/g128", "int8"),
-    "ct-w8a8": ("I8", "int8"),
+    "ct-w8a8": ("I8", "int8, a scale for a row"),
     "ct-fp8-cache": ("F8_E4M3", "f32"),
     "fp8-edges": ("fp8/g128, fp8/g64, F8_E4M3", "f32"),
     "modelopt-nvfp4": ("NVFP4", "int8"),
@@ -69,14 +69,14 @@ def answers(server, jobs, streams):
         return list(pool.map(lambda job: digest.ask(server, conftest, job), jobs))
 
 
-@pytest.mark.parametrize("activations", ["int8", "f32"])
+@pytest.mark.parametrize("activations", ["auto", "f32"])
 def test_answers_are_the_same_however_they_are_computed(checkpoint, activations, start_server, tmp_path):
     kind, folder = checkpoint
     flags = ("--model", folder, "--activations", activations)
     packed = ("--packed-cache", tmp_path)
 
     first = start_server(*flags, *packed)
-    cache = "fp8" if kind == "ct-fp8-cache" else "bf16"  # declared, or of a checkpoint of blocks
+    cache = "fp8" if kind in ("ct-fp8-cache", "modelopt-nvfp4") else "bf16"  # declared, or of a checkpoint of blocks
     assert f"arithmetic: activations in {'f32' if activations == 'f32' else KINDS[kind][1]}, KV cache in {cache};" in first.log
     alone = answers(first, JOBS, streams=1)
     found = first.metrics()[digest.FOUND]
@@ -85,14 +85,14 @@ def test_answers_are_the_same_however_they_are_computed(checkpoint, activations,
     assert answers(first, JOBS * 3, streams=3 * len(JOBS)) == alone * 3, "in a crowd"
     assert first.stop() == 0
 
-    isa = "scalar" if activations == "int8" else digest.isas_here()[:2][-1]  # scalar f32 takes seconds
+    isa = "scalar" if activations == "auto" else digest.isas_here()[:2][-1]  # scalar f32 takes seconds
     second = start_server(*flags, *packed, *PIECES_IN_ONE_THREAD, "--isa", isa)
     assert "weights mapped from" in second.log
     assert answers(second, JOBS * 2, streams=2 * len(JOBS)) == alone * 2, "prompts in pieces, with mapped weights"
     assert second.stop() == 0
 
     # The other form of activations finds that file of packed weights, too.
-    other = start_server("--model", folder, "--activations", "f32" if activations == "int8" else "int8", *packed)
+    other = start_server("--model", folder, "--activations", "int8" if activations == "f32" or kind == "ct-w8a8" else "f32", *packed)
     assert (answers(other, JOBS, streams=4) == alone) == (KINDS[kind][1] == "f32")
     assert other.stop() == 0
 

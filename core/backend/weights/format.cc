@@ -59,6 +59,7 @@ std::string name_of(Format format) {
   if (format.zero_point != Format::ZeroPoint::kNone) text += ", with zero points";
   if (format.activation == Format::Activation::kBF16) text += ", times bf16";
   if (format.activation == Format::Activation::kInt8) text += ", times int8";
+  if (format.activation == Format::Activation::kInt8PerRow) text += ", times int8 with a scale for a row";
   return text;
 }
 

@@ -32,7 +32,8 @@ struct Format {
   };
   enum class ZeroPoint : std::uint8_t { kNone, kPerGroup };
   // A linear layer's input is taken as it is, or rounded or quantised first (StepOps::multiply).
-  enum class Activation : std::uint8_t { kF32, kBF16, kInt8 };
+  // kInt8: with a scale for each group of the row's inputs; kInt8PerRow: with one scale for the row.
+  enum class Activation : std::uint8_t { kF32, kBF16, kInt8, kInt8PerRow };
 
   Element element = Element::kF32;
   std::uint8_t bits = 32;   // of an element
@@ -52,6 +53,11 @@ struct Format {
     return format;
   }
   constexpr bool is_blocks() const { return element == Element::kBlocks; }
+  // True: inputs are int8, and products are those of integers.
+  constexpr bool in_integers() const { return in_integers(activation); }
+  static constexpr bool in_integers(Activation activation) {
+    return activation == Activation::kInt8 || activation == Activation::kInt8PerRow;
+  }
 
   friend constexpr bool operator==(const Format&, const Format&) = default;
 
@@ -60,12 +66,13 @@ struct Format {
   static const Format kBF16;
   static const Format kF16;
   // Formats that packing quantises to.
-  static const Format kInt8;    // -127..127, stored ones from -128 on, times an f32 scale per output
-  static const Format kInt4;    // -8..7 times a bf16 scale per group of 32 inputs of an output
-  static const Format kW8A8;    // kInt8's elements, multiplied in integers: linear() quantises its input too
-  static const Format kW4A8;    // kInt4's elements, multiplied in the same way
-  static const Format kW16A16;  // kBF16's elements, multiplied by bf16: linear() rounds its input too
-  static const Format kFp8;     // e4m3fn times an f32 scale per output
+  static const Format kInt8;        // -127..127, stored ones from -128 on, times an f32 scale per output
+  static const Format kInt4;        // -8..7 times a bf16 scale per group of 32 inputs of an output
+  static const Format kW8A8;        // kInt8's elements, multiplied in integers: linear() quantises its input too
+  static const Format kW8A8PerRow;  // the same, its input with a scale for a row: as checkpoints may declare it
+  static const Format kW4A8;        // kInt4's elements, multiplied in the same way
+  static const Format kW16A16;      // kBF16's elements, multiplied by bf16: linear() rounds its input too
+  static const Format kFp8;         // e4m3fn times an f32 scale per output
 };
 
 inline constexpr Format Format::kF32 = {};
@@ -76,6 +83,8 @@ inline constexpr Format Format::kInt4 = {
     .element = Element::kInt, .bits = 4, .group = 32, .scale = Scale::kBF16, .scale_place = ScalePlace::kAmongCodes};
 inline constexpr Format Format::kW8A8 = {
     .element = Element::kInt, .bits = 8, .scale = Scale::kF32, .activation = Activation::kInt8};
+inline constexpr Format Format::kW8A8PerRow = {
+    .element = Element::kInt, .bits = 8, .scale = Scale::kF32, .activation = Activation::kInt8PerRow};
 inline constexpr Format Format::kW4A8 = {.element = Element::kInt,
                                          .bits = 4,
                                          .group = 32,

@@ -175,7 +175,8 @@ struct Kernels {
 
   void (*gemm[kNumGemms])(const GemmArgs& args);
   // A row of n for w8a8 and w4a8: codes and, for each 256 of them, a group (equations: StepOps::multiply).
-  void (*quantize_row)(const float* x, std::size_t n, std::int8_t* codes, CodedGroup* groups);
+  // has_one_scale: all groups have the scale of the row.
+  void (*quantize_row)(const float* x, std::size_t n, bool has_one_scale, std::int8_t* codes, CodedGroup* groups);
   // A row of n, a multiple of 32, for such blocks: codes and, for each 32 of them, a run.
   void (*quantize_runs)(const float* x, std::size_t n, const BlockPanel& blocks, std::int8_t* codes, CodedRun* runs);
   // A row of n for w16a16; writes at most 4 * (n + 1) bytes.

@@ -213,10 +213,10 @@ std::vector<float> table_scales(const TableTensors& from, const Tensor& scales, 
 
 void check_table(const TableTensors& from) {
   const std::uint64_t count = from.outputs * from.inputs;
-  if (from.codes->dtype != "U8" || from.codes->num_elements() != parts_of(count, 2)) {
+  if (from.codes->data.size() != parts_of(count, 2)) {
     refuse_tensor(*from.codes,
-                  fmt::format("is {} {}; expected U8 with {} bytes, two numbers in each", log_safe(from.codes->dtype),
-                              shape_text(from.codes->shape), parts_of(count, 2)));
+                  fmt::format("is {} {}, {} bytes; expected {} bytes, two numbers in each", log_safe(from.codes->dtype),
+                              shape_text(from.codes->shape), from.codes->data.size(), parts_of(count, 2)));
   }
   if (from.inputs % 32 != 0 || from.block % 32 != 0) {
     refuse_tensor(*from.codes,

@@ -37,8 +37,8 @@ Tensor nvfp4_tensor(const std::string& name, const Nvfp4Tensors& from);
 // [.., K/32, 16]; scales U8 [.., K/32].
 Tensor mxfp4_tensor(const std::string& name, const Tensor& codes, const Tensor& scales);
 
-// number = table[code] · scale, for each `block` numbers of the rows one behind the other. Codes U8, the first of two
-// in the high half.
+// number = table[code] · scale, for each `block` numbers of the rows one behind the other. Codes are bytes, the first
+// of two in the high half, whatever type the tensor says (bnb_4bit_quant_storage).
 struct TableTensors {
   const Tensor* codes = nullptr;
   const Tensor* table = nullptr;   // F32 [16]: NF4's or FP4's

@@ -99,6 +99,7 @@ class IntMatrix final : public CodedMatrix {
   }
 
   const Format& format() const { return form_.format; }
+  bool takes_int8_rows() const override { return from_.takes_int8_rows; }
   std::string settings() const override { return from_.zeros_less_one ? "zeros less 1" : ""; }
 
   void read(std::uint64_t, Format format, std::span<std::byte> rows) const override {

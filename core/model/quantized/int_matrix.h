@@ -34,6 +34,7 @@ struct IntTensors {
   float divisor = 1.0f;            // of the scales: 127 of bitsandbytes
   const Tensor* groups = nullptr;  // I32 [K], the group of each input; null: those of a group lie together
   bool zeros_less_one = false;     // GPTQ
+  bool takes_int8_rows = false;    // CodedMatrix::takes_int8_rows()
 };
 
 // The tensor of that name, a matrix [N, K].

@@ -193,8 +193,6 @@ class Joiner {
       check_row_order(take(module + ".weight_format"));
       join_bytes(codes, *take(module + ".SCB"), nullptr, 127.0f);
     } else if (find(codes.name + ".absmax") != nullptr) {
-      if (codes.dtype != "U8")
-        refuse_tensor(codes, "stores bytes of codes as " + log_safe(codes.dtype) + "; expected U8");
       join_table(codes);
     } else if (codes.dtype == "U8" && scales != nullptr) {
       const Tensor* factor = take(module + ".weight_scale_2");
@@ -225,6 +223,7 @@ class Joiner {
     from.outputs = codes.shape[0];
     from.inputs = codes.shape[1];
     from.divisor = divisor;
+    from.takes_int8_rows = quantization_.int8_rows;
     const std::uint64_t groups = scales.shape.size() == 2 ? scales.shape[1] : 1;
     from.group = groups <= 1 ? 0 : (from.inputs + groups - 1) / groups;
     add(int_tensor(codes.name, from), codes.name);

@@ -40,6 +40,18 @@ void read_awq(const JsonFields& fields, Quantization& out) {
   out.group = fields.optional_uint("group_size", 1, 1 << 22).value_or(128);
 }
 
+// Older versions named the kernel that they ran: of GPTQ's or of AWQ's tensors.
+std::string packing_of_auto_round(const JsonFields& fields) {
+  if (const auto packing = fields.optional_string("packing_format")) return *packing;
+  const std::string backend = fields.optional_string("backend").value_or("gptq");
+  if (backend.find("awq") != std::string::npos) return "auto_round:auto_awq";
+  const bool is_symmetric = fields.optional_bool("sym").value_or(false);  // zeros are the same in every packing
+  if (!is_symmetric && backend.find("gptq") == std::string::npos) {
+    fields.refuse("backend", "is " + log_safe(backend) + "; expected one of GPTQ or AWQ, or packing_format");
+  }
+  return "auto_round:auto_gptq";
+}
+
 // AutoRound writes the tensors of GPTQ, AWQ or compressed-tensors.
 void read_auto_round(const JsonFields& fields, Quantization& out) {
   for (const char* key : {"rotation_config", "spinquant_config"}) {
@@ -47,7 +59,7 @@ void read_auto_round(const JsonFields& fields, Quantization& out) {
     if (rotation && !rotation->keys().empty())
       fields.refuse(key, "has rotations of activations, which are not applied here");
   }
-  const std::string packing = fields.optional_string("packing_format").value_or("auto_round:auto_gptq");
+  const std::string packing = packing_of_auto_round(fields);
   if (packing == "auto_round:auto_awq" || packing == "auto_round:awq") {
     out.method = Method::kAwq;
     out.bits = 4;
@@ -74,6 +86,11 @@ std::string form_of(const JsonFields& fields) {
   const std::uint64_t bits = fields.optional_uint("num_bits", 1, 64).value_or(16);
   if (bits >= 16) return {};
   return fields.optional_string("type") == "float" ? fmt::format("in fp{}", bits) : fmt::format("in {} bits", bits);
+}
+
+bool takes_int8_rows(const JsonFields& inputs) {
+  return inputs.optional_uint("num_bits", 1, 64) == 8u && inputs.optional_string("type").value_or("int") == "int" &&
+         inputs.optional_string("strategy") == "token" && inputs.optional_bool("symmetric").value_or(true);
 }
 
 // Takes those of the first group that has them.
@@ -118,6 +135,7 @@ void read_compressed_tensors(const JsonFields& fields, Quantization& out) {
     }
     const auto inputs = group->optional_object("input_activations");
     if (inputs && out.activations.empty()) out.activations = form_of(*inputs);
+    if (inputs && takes_int8_rows(*inputs)) out.int8_rows = true;
   }
 }
 

@@ -33,6 +33,7 @@ struct Quantization {
   bool in_floats = false;             // codes are floats
   std::uint64_t block_outputs = 128;  // FP8 whose scales are those of blocks
   std::uint64_t block_inputs = 128;
+  bool int8_rows = false;   // inputs of integers are declared to be int8 with a scale for a row
   bool kv_in_fp8 = false;   // K and V are declared to be kept in FP8
   std::string activations;  // a clause about the form that products are declared to take their input in: "in 8 bits"
 };

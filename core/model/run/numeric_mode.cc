@@ -19,7 +19,12 @@ std::string numeric_mode(const ModelSpec& config, std::uint64_t digest, std::str
                          backend::Format weights, backend::KvType kv_dtype,
                          std::optional<backend::Format::Activation> blocks) {
   std::string dtype = weights.is_blocks() ? "blocks" : backend::name_of(weights);
-  if (blocks) dtype += *blocks == backend::Format::Activation::kInt8 ? " activations=int8" : " activations=f32";
+  if (blocks) {
+    using enum backend::Format::Activation;
+    dtype += *blocks == kInt8PerRow ? " activations=int8-rows"
+             : *blocks == kInt8     ? " activations=int8"
+                                    : " activations=f32";
+  }
   return "checkpoint=" + hex(digest) + " backend=" + std::string(backend.substr(0, backend.find('/'))) +
          " dtype=" + dtype + " kv=" + backend::name_of(kv_dtype) + " model=" + config.describe();
 }

@@ -27,6 +27,8 @@ class CodedMatrix {
   // Blocks of a GGUF file that hold the same numbers, for devices that do not take the stored format. Nothing: there
   // are none, as where a scale is no f16.
   virtual std::optional<backend::Format> block_format() const { return std::nullopt; }
+  // True: the checkpoint declares that its inputs are int8 with one scale for a row.
+  virtual bool takes_int8_rows() const { return false; }
   // The bytes of the tensors that it reads.
   const std::vector<FileBytes>& parts() const { return parts_; }
   // Settings beside the tensors that decide its numbers, for the digest.

@@ -8,7 +8,7 @@
 namespace quire::cpu::test::gemm_integer_test {
 namespace {
 
-constexpr std::optional<Format> kKinds[] = {Format::kW8A8, Format::kW4A8};
+constexpr std::optional<Format> kKinds[] = {Format::kW8A8, Format::kW8A8PerRow, Format::kW4A8};
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 void expect_plain(const std::vector<float>& x, const Matrix& w, std::uint32_t rows, const std::string& what) {

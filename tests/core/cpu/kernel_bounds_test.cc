@@ -186,7 +186,8 @@ class KernelBounds : public ::testing::Test {
     coded.groups = groups;
     coded.group_stride = FencedRows::stride<CodedGroup>();
     for (std::uint32_t r = 0; r < kMostRows; ++r) {
-      table.quantize_row(x + r * kFloats, k, codes + r * coded.code_stride, groups + r * coded.group_stride);
+      table.quantize_row(x + r * kFloats, k, r % 2 == 0, codes + r * coded.code_stride,
+                         groups + r * coded.group_stride);
     }
     return coded;
   }

@@ -31,7 +31,8 @@ TEST(FormatsOfTheCpu, AreThoseWithAShortNameAndBlocksTimesF32AndAsIntegersTimesI
       ++num_blocks;
     }
   }
-  EXPECT_EQ(format_kernels().size(), backend::kNamedFormats.size() + num_blocks);
+  EXPECT_EQ(kernels_of(Format::kW8A8PerRow).gemm, kernels_of(Format::kW8A8).gemm);
+  EXPECT_EQ(format_kernels().size(), backend::kNamedFormats.size() + num_blocks + 1);
   EXPECT_EQ(gemms.size(), std::size_t{kNumGemms});
 }
 

@@ -13,9 +13,9 @@
 namespace quire::cpu::test {
 
 inline bool has_codes_of_8_bits(std::optional<Format> kind) {
-  return kind == Format::kInt8 || kind == Format::kW8A8 || kind == Format::kFp8;
+  return kind == Format::kInt8 || kind == Format::kW8A8 || kind == Format::kW8A8PerRow || kind == Format::kFp8;
 }
-inline bool is_in_integers(std::optional<Format> kind) { return kind == Format::kW8A8 || kind == Format::kW4A8; }
+inline bool is_in_integers(std::optional<Format> kind) { return kind && kind->in_integers(); }
 
 // Nothing is made of a number that has no scale.
 inline float code(float w, float scale, float lowest, float highest) {
@@ -118,9 +118,9 @@ inline float plain_dot_in_integers(const PlainRow& x, const Plain& w, std::size_
         dot += x.codes[k] * static_cast<std::int64_t>(w.codes[n * w.k + k]);
       }
       part =
-          kind == Format::kW8A8 ? static_cast<float>(dot) : std::fma(static_cast<float>(dot), w.scale(n, start), part);
+          kind != Format::kW4A8 ? static_cast<float>(dot) : std::fma(static_cast<float>(dot), w.scale(n, start), part);
     }
-    sum = std::fma(part, x.scales[first / 256], sum);
+    sum = std::fma(part, x.scales.size() == 1 ? x.scales[0] : x.scales[first / 256], sum);
   }
   return sum;
 }
@@ -153,7 +153,7 @@ inline std::vector<float> plain_linear(const std::vector<float>& x, const Matrix
   std::vector<float> out;
   for (std::size_t r = 0; r < rows; ++r) {
     const auto row = std::span(x).subspan(r * w.k, w.k);
-    const PlainRow in_integers = quantised_row(row);
+    const PlainRow in_integers = quantised_row(row, kind == Format::kW8A8PerRow ? w.k : 256);
     for (std::size_t n = 0; n < w.n; ++n) {
       float sum = kind == Format::kW16A16 ? plain_dot_in_bf16(row, plain, n)
                   : is_in_integers(kind)  ? plain_dot_in_integers(in_integers, plain, n, kind)

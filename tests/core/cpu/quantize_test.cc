@@ -15,7 +15,8 @@ using backend::int4_codes;
 using backend::int4_scale;
 using backend::Ops;
 
-constexpr std::optional<Format> kKinds[] = {Format::kInt8, Format::kInt4, Format::kW8A8, Format::kW4A8, Format::kFp8};
+constexpr std::optional<Format> kKinds[] = {Format::kInt8,       Format::kInt4, Format::kW8A8,
+                                            Format::kW8A8PerRow, Format::kW4A8, Format::kFp8};
 constexpr Format kTypes[] = {Format::kF32, Format::kBF16, Format::kF16};
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
@@ -257,6 +258,8 @@ TEST(Quantise, TakesTheBytesThatPlanningSays) {
       EXPECT_EQ(pack(*ops, w, Format::kW4A8)->bytes(), weight_bytes(n, k, Format::kInt4));
       EXPECT_EQ(pack(*ops, w, Format::kFp8)->bytes(), weight_bytes(n, k, Format::kInt8));
       EXPECT_EQ(weight_bytes(n, k, Format::kFp8), weight_bytes(n, k, Format::kInt8));
+      EXPECT_EQ(pack(*ops, w, Format::kW8A8PerRow)->bytes(), weight_bytes(n, k, Format::kW8A8PerRow));
+      EXPECT_EQ(weight_bytes(n, k, Format::kW8A8PerRow), weight_bytes(n, k, Format::kInt8));
       EXPECT_EQ(weight_bytes(n, k, Format::kW8A8), weight_bytes(n, k, Format::kInt8));
       EXPECT_EQ(weight_bytes(n, k, Format::kW4A8), weight_bytes(n, k, Format::kInt4));
     }

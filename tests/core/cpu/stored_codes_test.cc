@@ -36,8 +36,10 @@ struct Stored {
   Matrix matrix;
 };
 
-constexpr std::pair<Format, Format> kKinds[] = {
-    {Format::kInt8, Format::kInt8}, {Format::kInt8, Format::kW8A8}, {Format::kFp8, Format::kFp8}};
+constexpr std::pair<Format, Format> kKinds[] = {{Format::kInt8, Format::kInt8},
+                                                {Format::kInt8, Format::kW8A8},
+                                                {Format::kInt8, Format::kW8A8PerRow},
+                                                {Format::kFp8, Format::kFp8}};
 
 TEST(StoredCodes, AreTheRowsOfTheWeight) {
   for (const auto& [stored, format] : kKinds) {
@@ -65,10 +67,10 @@ TEST(StoredCodes, AreMultipliedBitForBitWhateverTheInstructionSet) {
       std::vector<float> expected;
       for (std::size_t r = 0; r < kRows; ++r) {
         const auto row = std::span(x).subspan(r * k, k);
-        const PlainRow coded = quantised_row(row);
+        const PlainRow coded = quantised_row(row, format == Format::kW8A8PerRow ? k : 256);
         for (std::size_t n = 0; n < w.matrix.n; ++n) {
-          const float sum = format == Format::kW8A8 ? plain_dot_in_integers(coded, w.plain, n, format)
-                                                    : plain_dot(row, w.plain, n, format);
+          const float sum = format.in_integers() ? plain_dot_in_integers(coded, w.plain, n, format)
+                                                 : plain_dot(row, w.plain, n, format);
           expected.push_back(sum * w.plain.scales[n]);
         }
       }

@@ -228,9 +228,26 @@ TEST(PackedFormat, MultipliesStoredIntegersInIntegersAndFloatsInF32) {
     tensor.set_coded(stored, nullptr);
     return packed_format(Role::kDown, spec, tensor, std::nullopt, form, takes);
   };
+  const Format integers = Format::of_blocks(backend::BlockType::kInt4G128);
   EXPECT_EQ(packed(Format::kInt8, BlockActivation::kInt8, all), Format::kW8A8);
   EXPECT_EQ(packed(Format::kInt8, BlockActivation::kF32, all), Format::kInt8);
-  const Format integers = Format::of_blocks(backend::BlockType::kInt4G128);
+  class OfRows final : public CodedMatrix {
+   public:
+    OfRows() : CodedMatrix({}) {}
+    void read(std::uint64_t, Format, std::span<std::byte>) const override {}
+    bool takes_int8_rows() const override { return true; }
+  };
+  Tensor declared;
+  declared.set_coded(Format::kInt8, std::make_shared<OfRows>());
+  const auto declared_as = [&](BlockActivation form, Role role = Role::kDown) {
+    return packed_format(role, spec, declared, std::nullopt, form, all);
+  };
+  EXPECT_EQ(declared_as(BlockActivation::kInt8PerRow), Format::kW8A8PerRow);
+  EXPECT_EQ(declared_as(BlockActivation::kInt8), Format::kW8A8);
+  EXPECT_EQ(packed(Format::kInt8, BlockActivation::kInt8PerRow, all), Format::kW8A8);
+  EXPECT_EQ(packed(integers, BlockActivation::kInt8PerRow, all).activation, BlockActivation::kInt8);
+  EXPECT_EQ(declared_as(BlockActivation::kF32), Format::kInt8);
+  EXPECT_EQ(declared_as(BlockActivation::kInt8PerRow, Role::kRouter), Format::kInt8);
   const auto in_f32 = [&](Format format) { return format == integers; };
   EXPECT_EQ(packed(integers, BlockActivation::kInt8, all).activation, BlockActivation::kInt8);
   EXPECT_EQ(packed(integers, BlockActivation::kInt8, in_f32), integers);

@@ -32,7 +32,7 @@ void with_entries(const LinearTable& kernels, backend::Format format, const Star
   if (format == Format::kInt8) return start(kernels.int8);
   if (format == Format::kFp8) return start(kernels.fp8);
   if (format == Format::kInt4) return start(kernels.int4);
-  if (format == Format::kW8A8) return start(kernels.w8a8);
+  if (format == Format::kW8A8 || format == Format::kW8A8PerRow) return start(kernels.w8a8);
   if (format == Format::kW4A8) return start(kernels.w4a8);
   if (!format.is_blocks()) return start(kernels.bf16);
   switch (format.blocks) {
@@ -104,8 +104,9 @@ class LinearBench {
     if (w.format.is_blocks() && in_integers(w.format)) {
       device_->start(kernels.put_for_blocks, {rows_, PutForBlocks::pieces(w.k)}, {rows, prepared_.as<std::byte>()});
     } else if (in_integers(w.format)) {
-      device_->start(kernels.put_in_integers, {rows_, PutInIntegers::pieces(w.k)},
-                     {rows, prepared_.as<std::int8_t>(), scales_.as<float>()});
+      device_->start(
+          kernels.put_in_integers, {rows_, PutInIntegers::pieces(w.k)},
+          {rows, w.format == backend::Format::kW8A8PerRow, prepared_.as<std::int8_t>(), scales_.as<float>()});
     } else {
       device_->start(kernels.put_in_bf16, {rows_, PutInBf16::pieces(w.k)}, {rows, prepared_.as<std::uint16_t>()});
     }

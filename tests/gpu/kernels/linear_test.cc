@@ -22,8 +22,8 @@ using backend::Format;
 using backend::Ops;
 using quire::testing::sampled;
 
-constexpr std::optional<Format> kAllTiled[] = {std::nullopt,  Format::kInt8,   Format::kInt4, Format::kW8A8,
-                                               Format::kW4A8, Format::kW16A16, Format::kFp8};
+constexpr std::optional<Format> kAllTiled[] = {std::nullopt,        Format::kInt8, Format::kInt4,   Format::kW8A8,
+                                               Format::kW8A8PerRow, Format::kW4A8, Format::kW16A16, Format::kFp8};
 
 std::string name_of(std::optional<Format> quantize) { return backend::name_of(quantize.value_or(Format::kBF16)); }
 
@@ -58,7 +58,7 @@ TEST(GpuLinear, MultipliesWholeNumbersWithTheBitsOfTheCpu) {
                        {40, 257, 3},
                        {70, 600, 7},
                        {33, 513, 66}}) {
-    for (const std::optional<Format> quantize : {Format::kW8A8, Format::kW4A8}) {
+    for (const std::optional<Format> quantize : {Format::kW8A8, Format::kW8A8PerRow, Format::kW4A8}) {
       Random random(c.n * 1000 + c.k);
       const Matrix w = random_matrix(random, c.n, c.k, Format::kF32);
       const std::vector<float> bias = random.floats(c.n);

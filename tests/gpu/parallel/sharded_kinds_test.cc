@@ -54,7 +54,7 @@ TEST(ShardedKinds, OfStoredCodesHaveTheBitsOfOneGpu) {
   constexpr std::uint32_t kOutputs = 96;
   constexpr std::uint32_t kInputs = 256;
   Random random(9);
-  for (const Format format : {Format::kInt8, Format::kFp8, Format::kW8A8}) {
+  for (const Format format : {Format::kInt8, Format::kFp8, Format::kW8A8, Format::kW8A8PerRow}) {
     const Format stored = format == Format::kFp8 ? format : Format::kInt8;
     Matrix w{kOutputs, kInputs, stored, {}, {}};
     for (std::uint32_t row = 0; row < kOutputs; ++row) {

@@ -251,7 +251,7 @@ TEST(JoinQuantized, NamesAPartOfAnotherShapeOrType) {
       {kCompressed, with(mxfp4(), 0, filled("weight_packed", "U8", {16, 31})),
        "'model.m.weight_packed' has shape [16, 31]"},
       {kCompressed, with(mxfp4(), 1, filled("weight_scale", "U8", {16, 2}, 255)), "not a number"},
-      {kBitsandbytes, with(nf4(), 0, filled("weight", "U8", {511, 1})), "expected U8 with 512 bytes"},
+      {kBitsandbytes, with(nf4(), 0, filled("weight", "U8", {511, 1})), "511 bytes; expected 512 bytes"},
       {kBitsandbytes, with(nf4(), 1, filled("weight.absmax", "F32", {15})), "'model.m.weight.absmax' has shape [15]"},
       {kBitsandbytes, with(nf4(), 2, filled("weight.quant_map", "F32", {16}, 0)), "neither NF4's table nor FP4's"},
       {kBitsandbytes, with(nf4(), 3, {"model.m.weight.quant_state.bitsandbytes__nf4", "U8", {2}, "{}"}), "'shape'"},

@@ -35,6 +35,9 @@ TEST(Quantization, KnowsTheMethodsOfPublishedConfigs) {
   EXPECT_EQ(read(R"({"quant_method": "awq", "version": "GEMM"})")->method, Method::kAwq);
   EXPECT_EQ(read(R"({"quant_method": "auto-round", "packing_format": "auto_round:auto_awq"})")->method, Method::kAwq);
   EXPECT_EQ(read(R"({"quant_method": "intel/auto-round"})")->method, Method::kGptq);
+  EXPECT_EQ(read(R"({"quant_method": "auto-round", "backend": "auto_round:awq"})")->method, Method::kAwq);
+  EXPECT_EQ(read(R"({"quant_method": "auto-round", "backend": "auto_round:marlin", "sym": true})")->method,
+            Method::kGptq);
   EXPECT_EQ(read(R"({"quant_method": "compressed-tensors", "config_groups": {}})")->method, Method::kCompressedTensors);
   EXPECT_EQ(read(R"({"config_groups": {"group_0": {"targets": ["Linear"], "weights": null}}})")->method,
             Method::kCompressedTensors);
@@ -52,6 +55,7 @@ TEST(Quantization, OfGptqKnowsWhatItsZerosAre) {
   EXPECT_FALSE(read(R"({"quant_method": "gptq", "checkpoint_format": "gptq_v2"})")->zeros_less_one);
   EXPECT_FALSE(read(R"({"quant_method": "gptq", "format": "gptq_v2"})")->zeros_less_one);
   EXPECT_TRUE(read(R"({"quant_method": "auto-round", "packing_format": "auto_round:auto_gptq"})")->zeros_less_one);
+  EXPECT_TRUE(read(R"({"quant_method": "auto-round", "backend": "gptq:exllamav2"})")->zeros_less_one);
   EXPECT_FALSE(read(R"({"quant_method": "auto-round", "packing_format": "auto_round"})")->zeros_less_one);
   EXPECT_TRUE(read(R"({"quant_method": "gptq", "sym": true})")->is_symmetric);
   EXPECT_FALSE(read(R"({"quant_method": "gptq"})")->is_symmetric);
@@ -97,6 +101,8 @@ TEST(Quantization, RefusesWhatIsNotReadByName) {
        "sparse matrices"},
       {R"({"quant_method": "compressed-tensors", "transform_config": {"config_groups": {"u": {"type": "hadamard"}}}})",
        "rotations of activations"},
+      {R"({"quant_method": "auto-round", "backend": "auto_round:marlin"})",
+       "backend' is auto_round:marlin; expected one of"},
       {R"({"quant_method": "auto-round", "rotation_config": {"block_size": 32}})", "rotations of activations"},
       {R"({"quant_method": 4})", "'quantization_config.quant_method' is 4"},
       {R"("gptq")", "'quantization_config' is \"gptq\""},
