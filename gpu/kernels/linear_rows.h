@@ -1,6 +1,6 @@
 // Rows for the tensor cores (weight_layout.h): as lanes load them, and their preparation: as they are or normed first;
-// rounded to bf16, or quantized to int8 by groups of 256 inputs with a scale each, by whole rows, or by groups of 32 for
-// blocks. Equations: core/backend/step_ops.h, norm, w8a8 and blocks; the bits are the CPU's.
+// rounded to bf16, or quantized to int8 with a scale for each group of 256 inputs or for the row, or, for blocks, for
+// each 32 inputs. Equations: core/backend/step_ops.h, norm, w8a8 and blocks; the bits are the CPU's.
 // Shape   x [T, K] f32. Inputs that pad the last step are 0; rows that pad the last tile are not written.
 // Launch  grid.x: rows, grid.y: pieces of a row. Every block of a normed row computes its sum of squares again, in one
 //         order.
