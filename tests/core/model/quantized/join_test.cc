@@ -139,14 +139,25 @@ TEST(JoinQuantized, ReadsOneOfSeveralMatricesInFp8) {
   EXPECT_EQ(checkpoint.tensors().size(), 1u);
   const Tensor& tensor = *checkpoint.find("model.m.down_proj");
   TensorPart part{.name = tensor.name, .shape = tensor.shape};
-  for (part.matrix = 0; part.matrix < 3; ++part.matrix) {
-    const TensorRows rows(tensor, part, TensorEntry::Kind::kMatrix, true);
-    const auto* values = reinterpret_cast<const float*>(rows.bytes().data());
-    ASSERT_EQ(rows.bytes().size(), 130u * 192 * sizeof(float));
-    for (std::size_t n = 0; n < 130; ++n) {
-      for (std::size_t k = 0; k < 192; ++k) {
-        ASSERT_EQ(values[n * 192 + k], scales[part.matrix * 4 + n / 128 * 2 + k / 128])
-            << part.matrix << " " << n << " " << k;
+  // The matrix of the file, or its columns as rows: all of them, or those from the 100th on.
+  struct Case {
+    bool transposed;
+    std::uint64_t first_row, rows;
+  };
+  for (const Case& c : {Case{false, 0, 130}, {false, 100, 30}, {true, 0, 192}, {true, 100, 92}}) {
+    part.transposed = c.transposed;
+    part.first_row = c.first_row;
+    part.rows = c.rows;
+    const std::size_t inputs = c.transposed ? 130 : 192;
+    for (part.matrix = 0; part.matrix < 3; ++part.matrix) {
+      const TensorRows rows(tensor, part, TensorEntry::Kind::kMatrix, true);
+      const auto* values = reinterpret_cast<const float*>(rows.bytes().data());
+      ASSERT_EQ(rows.bytes().size(), c.rows * inputs * sizeof(float));
+      for (std::size_t i = 0; i < c.rows * inputs; ++i) {
+        const std::size_t row = c.first_row + i / inputs;
+        const std::size_t n = c.transposed ? i % inputs : row;
+        const std::size_t k = c.transposed ? row : i % inputs;
+        ASSERT_EQ(values[i], scales[part.matrix * 4 + n / 128 * 2 + k / 128]) << part.matrix << " " << n << " " << k;
       }
     }
   }
