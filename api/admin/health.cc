@@ -47,26 +47,37 @@ std::optional<Error> why_unavailable(const Services& services, Serving serving, 
   return std::nullopt;
 }
 
+namespace {
+
+// Before the server is ready a probe says what the waiting room said until then (api/http/waiting_room.h).
+http::Response unavailable(const Services& services, Serving serving, const Error& why) {
+  http::Response response = error_response(why);
+  if (!serving.ready && !serving.draining && !services.engine.failed()) response.body = good("loading").body;
+  return response;
+}
+
+}  // namespace
+
 http::Response live(const Services& services, TimePoint now) {
   if (const auto why = why_dead(services, now)) return error_response(*why);
   return good("alive");
 }
 
 http::Response ready(const Services& services, Serving serving, TimePoint now) {
-  if (const auto why = why_unavailable(services, serving, now)) return error_response(*why);
+  if (const auto why = why_unavailable(services, serving, now)) return unavailable(services, serving, *why);
   return good("ready");
 }
 
 http::Response startup(const Services& services, Serving serving, TimePoint now) {
   if (services.engine.failed() || !(serving.ready || serving.draining)) {
-    return error_response(*why_unavailable(services, serving, now));
+    return unavailable(services, serving, *why_unavailable(services, serving, now));
   }
   return good("started");
 }
 
 http::Response health(const Services& services, Serving serving, TimePoint now) {
   if (const auto why = why_dead(services, now)) return error_response(*why);
-  if (const auto why = why_unavailable(services, serving, now)) return error_response(*why);
+  if (const auto why = why_unavailable(services, serving, now)) return unavailable(services, serving, *why);
   return good("ok");
 }
 

@@ -363,7 +363,10 @@ TEST_F(RouterTest, ReadsJsonAlone) {
 
 TEST_F(RouterTest, ItHasStartedOnceItWasReadyUnlessItsEngineFailed) {
   serving_ = {.ready = false, .draining = false};
-  EXPECT_EQ(reply("GET", "/startup").status, 503) << "loading";
+  for (const char* path : {"/startup", "/ready", "/health", "/ping"}) {
+    EXPECT_EQ(reply("GET", path).status, 503) << "loading";
+    EXPECT_EQ(reply("GET", path).body, R"({"status":"loading"})") << path;
+  }
   serving_ = {.ready = true, .draining = false};
   EXPECT_EQ(reply("GET", "/startup").status, 200);
   serving_ = {.ready = false, .draining = true};
