@@ -163,7 +163,7 @@ void Attention::attend(const AttentionView& spec, std::uint32_t layer, const flo
   if (batch_.num_accumulated_scores != 0) args.max_and_sum = max_and_sum_.as<float>();
   run_units(args, cache.shape().type, work.narrow, work.wide);
   device_.start(kernels.merge_spans, {work.rows_in_parts.count, spec.num_heads},
-                {work.rows_in_parts.first, args.row_parts, args.parts, spec.num_heads, spec.head_dim, out});
+                {work.rows_in_parts.first, args.row_parts, args.parts, spec.num_heads, spec.head_dim, spec.sinks, out});
   if (batch_.num_accumulated_scores == 0) return;
   args.accumulated_scores = accumulated_scores_.as<std::uint64_t>();
   run_units(args, cache.shape().type, work.narrow_accumulating, work.wide_accumulating);

@@ -1,6 +1,6 @@
-// Sampler of a step's logits rows on the device, where the logits are: two kernels (gpu/kernels/choose_rows.h and
-// choose_verified.h) with the host sampler's tokens, log probabilities and lists, bit for bit. A Said per logits row
-// and its list of likeliest tokens are copied to the host.
+// Sampler of a step's logits rows on the device, where the logits are: two kernels (choose_rows.h and choose_verified.h
+// of gpu/kernels/choose) with the host sampler's tokens, log probabilities and lists, bit for bit. A Said per logits
+// row and its list of likeliest tokens are copied to the host.
 //   A verification is a logits row that is no draft node, with the nodes of its draft. The host samples
 //   (core/backend/host_sampler.h), after a download of their rows alone, drafts that are accepted by rejection sampling
 //   and verifications whose edits do not fit into a group.
@@ -22,7 +22,7 @@
 #include "core/backend/batch.h"
 #include "core/backend/host_sampler.h"
 #include "core/sample/scratch.h"
-#include "gpu/kernels/choose_args.h"
+#include "gpu/kernels/choose/choose_args.h"
 #include "gpu/runtime/device.h"
 
 namespace quire::gpu {

@@ -77,6 +77,11 @@ class GpuOps final : public PlainOps {
     for (const auto& chooser : choosers_) chooser->make_room(width);  // the widest buffers hold logits
     return std::make_unique<DeviceBuffer>(device(), buffer_sizes_, max_rows, width);
   }
+  std::unique_ptr<Routes> make_routes(std::uint32_t max_rows, std::uint32_t num_experts, std::uint32_t top_k) override {
+    auto routes = std::make_unique<DeviceRoutes>(device(), max_rows, num_experts, top_k);
+    linear_.reserve_routes(*routes);
+    return routes;
+  }
   std::unique_ptr<KvCache> make_kv(const KvShape& shape) override {
     run_recorded();
     attention_.reserve(shape);
@@ -143,7 +148,6 @@ class GpuOps final : public PlainOps {
   }
 
   void attend(const AttentionSpec& spec, const Buffer& qkv, const KvCache& cache, Buffer& out) override {
-    CHECK(!spec.sinks);  // mixtures alone have them, and none is loaded
     expect_attend(batch_, spec, qkv, cache, out);
     attention_.attend(view_of(spec), spec.layer, device_cast<const DeviceBuffer>(qkv).data(),
                       device_cast<const DeviceCache>(cache), device_cast<DeviceBuffer>(out).data());
@@ -194,6 +198,27 @@ class GpuOps final : public PlainOps {
     }
     run_linear(input, rows, w, {}, out);
     finish(out, rows, after);
+  }
+
+  void linear_by_expert(const Buffer& x, ExpertWeights weights, const Routes& routes, std::uint32_t rows, Buffer& out,
+                        const ThenActivate* then) override {
+    expect_linear_by_expert(x, weights, routes, rows, out, then);
+    const auto& chosen = device_cast<const DeviceRoutes>(routes);
+    const bool gates = then != nullptr && then->gated && !then->clamp && LinearLayers::can_gate(weights.front());
+    const LinearFinish finish = gates ? LinearFinish{Finish::kGate, 1.0f, then->kind} : LinearFinish{};
+    const std::uint32_t num_rows = padded(rows);
+    linear_.multiply_by_expert(plain(x), weights, chosen, num_rows, finish, gates ? *then->out : out,
+                               [this] { run_recorded(); });
+    if (then != nullptr && !gates) activate_by_expert(out, *then, num_rows * chosen.top_k());
+  }
+  void read_routes(const Routes& routes, std::uint32_t rows, std::span<std::uint32_t> experts,
+                   std::span<float> weights) override {
+    const auto& chosen = device_cast<const DeviceRoutes>(routes);
+    CHECK_LE(rows, chosen.max_rows());
+    CHECK_EQ(experts.size(), std::size_t{rows} * chosen.top_k());
+    CHECK_EQ(weights.size(), experts.size());
+    device().download(experts.data(), chosen.experts(), experts.size_bytes());
+    device().download(weights.data(), chosen.weights(), weights.size_bytes());
   }
 
   void copy_blocks(KvCache& cache, std::span<const BlockCopy> copies) override {
@@ -347,7 +372,7 @@ class GpuOps final : public PlainOps {
     const std::span<std::int32_t> tokens = step_buffer_.tokens();
     std::ranges::fill(std::ranges::copy(batch_.tokens, tokens.begin()).out, tokens.end(), 0);
     for (const FedRow& fed : batch_.fed) tokens[fed.row] = Embed::fed_by(fed.logits_row);
-    for (std::uint32_t group = 0; group < num_groups; ++group) fill_rows(group, step_buffer_.rows(group));
+    for (std::uint32_t group = 0; group < num_groups; ++group) fill_rows(batch_, group, step_buffer_.rows(group));
     const std::span<std::uint32_t> logits_rows = step_buffer_.logits_rows();
     for (std::uint32_t r = 0; r < logits_rows.size(); ++r) {
       logits_rows[r] = r < batch_.logits_rows.size() ? batch_.logits_rows[r].row : r;
@@ -355,33 +380,6 @@ class GpuOps final : public PlainOps {
     std::ranges::copy(batch_.kept_groups, step_buffer_.kept_groups().begin());
     std::ranges::copy(batch_.block_tables, step_buffer_.tables().begin());
     step_buffer_.send();
-  }
-
-  // Rows as layers of one group see them. The tables of all groups are one array, so that its address is in no launch.
-  void fill_rows(std::uint32_t group, std::span<RowOfBatch> rows) const {
-    const auto first_table = static_cast<std::uint32_t>(batch_.block_tables.size() / batch_.num_groups() * group);
-    const std::span<const std::uint32_t> slots = batch_.of_group(group).slots;
-    for (const SequenceRows& sequence : batch_.sequences) {
-      for (std::uint32_t i = 0; i < sequence.num_rows; ++i) {
-        const std::uint32_t row = sequence.first_row + i;
-        RowOfBatch& out = rows[row] = {};
-        out.position = batch_.positions[row];
-        out.slot = slots[row];
-        out.first_table = first_table + sequence.first_table;
-        out.first_kept = sequence.first_kept;
-        out.num_kept = sequence.num_kept;
-        out.first_row = sequence.first_row;
-        out.first_position = sequence.first_position;
-        out.residual_group = sequence.residual_group;
-        out.first_accumulated_score = sequence.first_accumulated_score;
-        out.num_accumulated_scores = sequence.num_accumulated_scores;
-        if (i >= sequence.num_plain()) {
-          out.root_position = sequence.root_position();
-          out.ancestors = batch_.ancestors[sequence.first_node + (i - sequence.num_plain())];
-        }
-      }
-    }
-    for (RowOfBatch& nobody : rows.subspan(batch_.num_rows())) nobody = {.slot = RowOfBatch::kNobody};
   }
 
   void copy_rows_of(const Buffer& x, std::uint32_t x_column, const std::uint32_t* rows, std::uint32_t num_rows,

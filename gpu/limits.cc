@@ -6,6 +6,7 @@
 #include "gpu/attention.h"
 #include "gpu/kernels/attention.h"
 #include "gpu/kernels/linear_grid.h"
+#include "gpu/kernels/routes.h"
 
 namespace quire::gpu {
 namespace {
@@ -34,9 +35,15 @@ std::vector<std::string> beyond_limits(const ModelShape& shape) {
   expect_outputs(shape.hidden, "hidden_size");
   expect_outputs(2 * std::uint64_t{shape.ffn}, "intermediate_size");
   expect_outputs((shape.num_heads + 2 * std::uint64_t{shape.num_kv_heads}) * shape.head_dim, "num_attention_heads");
-  if (shape.num_experts != 0) {
-    beyond.push_back(fmt::format("layers have {} experts; mixtures of experts run on the CPU alone (--device cpu)",
-                                 shape.num_experts));
+  const auto expect_at_most = [&](std::uint32_t count, std::uint32_t most, const char* what) {
+    if (count > most) beyond.push_back(fmt::format("layers have {} {}; the maximum is {}", count, what, most));
+  };
+  expect_at_most(shape.num_experts, kMostExperts, "experts");
+  expect_at_most(shape.top_experts, kMostChosen, "experts for a row");
+  expect_at_most(shape.num_expert_groups, kMostExpertGroups, "groups of experts");
+  if (shape.num_experts != 0 && shape.num_ranks > 1) {
+    beyond.push_back(fmt::format(
+        "layers have {} experts; mixtures of experts run on one GPU (--tensor-parallel-size 1)", shape.num_experts));
   }
   if (shape.has_latent) {
     beyond.push_back("layers have latent attention (kv_lora_rank), which runs on the CPU alone (--device cpu)");

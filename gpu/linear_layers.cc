@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "core/backend/device_cast.h"
 #include "core/base/check.h"
 #include "core/base/start_error.h"
 
@@ -21,6 +22,7 @@ constexpr Format times_int8(BlockType type) { return Format::of_blocks(type, For
 struct LinearLayers::FormatKernels {
   Format format;
   void (LinearLayers::*start)(const LinearGrid& grid, const LinearArgs& args);
+  void (LinearLayers::*start_by_expert)(Index grid, const LinearArgs& args, const ExpertRows& experts);
 };
 
 LinearScratch linear_scratch(Format format, std::uint32_t k, std::uint32_t max_rows, bool warpgroups) {
@@ -43,6 +45,7 @@ bool LinearLayers::has_warpgroups(Format format) const {
 }
 
 void LinearLayers::reserve(Format format, std::uint32_t k) {
+  if (std::ranges::find(reserved_, std::pair(format, k)) == reserved_.end()) reserved_.emplace_back(format, k);
   const LinearScratch wanted = linear_scratch(format, k, max_rows_, has_warpgroups(format));
   const auto grow = [&](DeviceMemory& memory, std::size_t bytes, const char* what) {
     if (bytes > memory.bytes()) memory = DeviceMemory(device_, bytes, what);
@@ -90,38 +93,81 @@ void LinearLayers::multiply(const RowsToPut& rows, std::uint32_t num_rows, const
 
 const LinearLayers::FormatKernels* LinearLayers::kernels_of(Format format) {
   static constexpr FormatKernels kFormats[] = {
-      {Format::kF32, nullptr},
-      {Format::kF16, nullptr},
-      {Format::kBF16, &LinearLayers::start_form<&LinearTable::bf16, &WarpgroupTable::bf16>},
-      {Format::kW16A16, &LinearLayers::start_form<&LinearTable::bf16, &WarpgroupTable::bf16>},
-      {Format::kInt8, &LinearLayers::start_form<&LinearTable::int8, &WarpgroupTable::int8>},
-      {Format::kFp8, &LinearLayers::start_form<&LinearTable::fp8, &WarpgroupTable::fp8>},
-      {Format::kInt4, &LinearLayers::start_form<&LinearTable::int4, &WarpgroupTable::int4>},
-      {Format::kW8A8, &LinearLayers::start_form<&LinearTable::w8a8>},
-      {Format::kW8A8PerRow, &LinearLayers::start_form<&LinearTable::w8a8>},
-      {Format::kW4A8, &LinearLayers::start_form<&LinearTable::w4a8>},
-      {times_int8(BlockType::kQ4_0), &LinearLayers::start_blocks<&BlockTable::q4_0>},
-      {times_int8(BlockType::kQ4_1), &LinearLayers::start_blocks<&BlockTable::q4_1>},
-      {times_int8(BlockType::kQ5_0), &LinearLayers::start_blocks<&BlockTable::q5_0>},
-      {times_int8(BlockType::kQ5_1), &LinearLayers::start_blocks<&BlockTable::q5_1>},
-      {times_int8(BlockType::kQ8_0), &LinearLayers::start_blocks<&BlockTable::q8_0>},
-      {times_int8(BlockType::kQ2_K), &LinearLayers::start_blocks<&BlockTable::q2_k>},
-      {times_int8(BlockType::kQ3_K), &LinearLayers::start_blocks<&BlockTable::q3_k>},
-      {times_int8(BlockType::kQ4_K), &LinearLayers::start_blocks<&BlockTable::q4_k>},
-      {times_int8(BlockType::kQ5_K), &LinearLayers::start_blocks<&BlockTable::q5_k>},
-      {times_int8(BlockType::kQ6_K), &LinearLayers::start_blocks<&BlockTable::q6_k>},
-      {times_int8(BlockType::kIQ4_NL), &LinearLayers::start_blocks<&BlockTable::iq4_nl>},
-      {times_int8(BlockType::kIQ4_XS), &LinearLayers::start_blocks<&BlockTable::iq4_xs>},
-      {times_int8(BlockType::kMXFP4), &LinearLayers::start_blocks<&BlockTable::mxfp4>},
-      {times_int8(BlockType::kNVFP4), &LinearLayers::start_blocks<&BlockTable::nvfp4>},
-      {Format::of_blocks(BlockType::kFp8G32), &LinearLayers::start_blocks<&BlockTable::fp8_g32>},
-      {Format::of_blocks(BlockType::kFp8G64), &LinearLayers::start_blocks<&BlockTable::fp8_g64>},
-      {Format::of_blocks(BlockType::kFp8G128), &LinearLayers::start_blocks<&BlockTable::fp8_g64>},
+      {Format::kF32, nullptr, nullptr},
+      {Format::kF16, nullptr, nullptr},
+      {Format::kBF16, &LinearLayers::start_form<&LinearTable::bf16, &WarpgroupTable::bf16>,
+       &LinearLayers::start_experts<&LinearTable::bf16>},
+      {Format::kW16A16, &LinearLayers::start_form<&LinearTable::bf16, &WarpgroupTable::bf16>,
+       &LinearLayers::start_experts<&LinearTable::bf16>},
+      {Format::kInt8, &LinearLayers::start_form<&LinearTable::int8, &WarpgroupTable::int8>,
+       &LinearLayers::start_experts<&LinearTable::int8>},
+      {Format::kFp8, &LinearLayers::start_form<&LinearTable::fp8, &WarpgroupTable::fp8>,
+       &LinearLayers::start_experts<&LinearTable::fp8>},
+      {Format::kInt4, &LinearLayers::start_form<&LinearTable::int4, &WarpgroupTable::int4>,
+       &LinearLayers::start_experts<&LinearTable::int4>},
+      {Format::kW8A8, &LinearLayers::start_form<&LinearTable::w8a8>, &LinearLayers::start_experts<&LinearTable::w8a8>},
+      {Format::kW8A8PerRow, &LinearLayers::start_form<&LinearTable::w8a8>,
+       &LinearLayers::start_experts<&LinearTable::w8a8>},
+      {Format::kW4A8, &LinearLayers::start_form<&LinearTable::w4a8>, &LinearLayers::start_experts<&LinearTable::w4a8>},
+      {times_int8(BlockType::kQ4_0), &LinearLayers::start_blocks<&BlockTable::q4_0>,
+       &LinearLayers::start_block_experts<&BlockTable::q4_0>},
+      {times_int8(BlockType::kQ4_1), &LinearLayers::start_blocks<&BlockTable::q4_1>,
+       &LinearLayers::start_block_experts<&BlockTable::q4_1>},
+      {times_int8(BlockType::kQ5_0), &LinearLayers::start_blocks<&BlockTable::q5_0>,
+       &LinearLayers::start_block_experts<&BlockTable::q5_0>},
+      {times_int8(BlockType::kQ5_1), &LinearLayers::start_blocks<&BlockTable::q5_1>,
+       &LinearLayers::start_block_experts<&BlockTable::q5_1>},
+      {times_int8(BlockType::kQ8_0), &LinearLayers::start_blocks<&BlockTable::q8_0>,
+       &LinearLayers::start_block_experts<&BlockTable::q8_0>},
+      {times_int8(BlockType::kQ2_K), &LinearLayers::start_blocks<&BlockTable::q2_k>,
+       &LinearLayers::start_block_experts<&BlockTable::q2_k>},
+      {times_int8(BlockType::kQ3_K), &LinearLayers::start_blocks<&BlockTable::q3_k>,
+       &LinearLayers::start_block_experts<&BlockTable::q3_k>},
+      {times_int8(BlockType::kQ4_K), &LinearLayers::start_blocks<&BlockTable::q4_k>,
+       &LinearLayers::start_block_experts<&BlockTable::q4_k>},
+      {times_int8(BlockType::kQ5_K), &LinearLayers::start_blocks<&BlockTable::q5_k>,
+       &LinearLayers::start_block_experts<&BlockTable::q5_k>},
+      {times_int8(BlockType::kQ6_K), &LinearLayers::start_blocks<&BlockTable::q6_k>,
+       &LinearLayers::start_block_experts<&BlockTable::q6_k>},
+      {times_int8(BlockType::kIQ4_NL), &LinearLayers::start_blocks<&BlockTable::iq4_nl>,
+       &LinearLayers::start_block_experts<&BlockTable::iq4_nl>},
+      {times_int8(BlockType::kIQ4_XS), &LinearLayers::start_blocks<&BlockTable::iq4_xs>,
+       &LinearLayers::start_block_experts<&BlockTable::iq4_xs>},
+      {times_int8(BlockType::kMXFP4), &LinearLayers::start_blocks<&BlockTable::mxfp4>,
+       &LinearLayers::start_block_experts<&BlockTable::mxfp4>},
+      {times_int8(BlockType::kNVFP4), &LinearLayers::start_blocks<&BlockTable::nvfp4>,
+       &LinearLayers::start_block_experts<&BlockTable::nvfp4>},
+      {Format::of_blocks(BlockType::kFp8G32), &LinearLayers::start_blocks<&BlockTable::fp8_g32>,
+       &LinearLayers::start_block_experts<&BlockTable::fp8_g32>},
+      {Format::of_blocks(BlockType::kFp8G64), &LinearLayers::start_blocks<&BlockTable::fp8_g64>,
+       &LinearLayers::start_block_experts<&BlockTable::fp8_g64>},
+      {Format::of_blocks(BlockType::kFp8G128), &LinearLayers::start_blocks<&BlockTable::fp8_g64>,
+       &LinearLayers::start_block_experts<&BlockTable::fp8_g64>},
   };
-  static constexpr FormatKernels kBlocksTimesF32{Format::kF32, nullptr};
+  static constexpr FormatKernels kBlocksTimesF32{Format::kF32, nullptr, nullptr};
   if (format.is_blocks() && !by_tensor_cores(format)) return &kBlocksTimesF32;
   const auto* found = std::ranges::find(kFormats, format, &FormatKernels::format);
   return found == std::end(kFormats) ? nullptr : found;
+}
+
+const ExpertWeight* ExpertTables::find(backend::ExpertWeights weights, std::size_t part) const {
+  const auto found = tables_.find(LinearLayers::view_of(weights.front()[part]).numbers);
+  const bool is_same =
+      found != tables_.end() && found->second.last == LinearLayers::view_of(weights.back()[part]).numbers;
+  return is_same ? found->second.memory.as<const ExpertWeight>() : nullptr;
+}
+
+const ExpertWeight* ExpertTables::make(Device& device, backend::ExpertWeights weights, std::size_t part) {
+  const WeightView& first = LinearLayers::view_of(weights.front()[part]);
+  std::vector<ExpertWeight> table;
+  for (const backend::WeightList& list : weights) {
+    const WeightView& view = LinearLayers::view_of(list[part]);
+    CHECK(view.format == first.format && view.n == first.n && view.k == first.k);
+    table.push_back({view.numbers, view.scales, view.bias, view.columns});
+  }
+  Table made{table.back().numbers, DeviceMemory(device, table.size() * sizeof(ExpertWeight), "weights of experts")};
+  device.upload(made.memory.data(), table.data(), table.size() * sizeof(ExpertWeight));
+  return tables_.insert_or_assign(first.numbers, std::move(made)).first->second.memory.as<const ExpertWeight>();
 }
 
 bool has_kernels(Format format) { return LinearLayers::kernels_of(format) != nullptr; }
@@ -142,6 +188,74 @@ void LinearLayers::start_form(const LinearGrid& grid, const LinearArgs& args) {
 template <auto kEntries>
 void LinearLayers::start_blocks(const LinearGrid& grid, const LinearArgs& args) {
   start(device_.kernels().linear.blocks.*kEntries, grid, args);
+}
+
+template <auto kEntries>
+void LinearLayers::start_experts(Index grid, const LinearArgs& args, const ExpertRows& experts) {
+  device_.start((device_.kernels().linear.*kEntries).by_expert, grid, {args, experts});
+}
+
+template <auto kEntries>
+void LinearLayers::start_block_experts(Index grid, const LinearArgs& args, const ExpertRows& experts) {
+  device_.start((device_.kernels().linear.blocks.*kEntries).by_expert, grid, {args, experts});
+}
+
+void LinearLayers::reserve_routes(const DeviceRoutes& routes) {
+  max_rows_ = std::max(max_rows_, routes.num_tiles(routes.max_rows()) * kTileRows);
+  for (const auto& [format, k] : std::vector(reserved_)) reserve(format, k);
+}
+
+void LinearLayers::multiply_by_expert(const RowsToPut& rows, backend::ExpertWeights weights, const DeviceRoutes& routes,
+                                      std::uint32_t num_rows, const LinearFinish& finish, backend::Buffer& out,
+                                      const std::function<void()>& before_table) {
+  CHECK_LE(num_rows, routes.max_rows());
+  if (num_rows == 0) return;
+  float* to = backend::device_cast<DeviceBuffer>(out).data();
+  for (std::size_t part = 0; part < weights.front().size(); ++part) {
+    const WeightView& w = view_of(weights.front()[part]);
+    const ExpertWeight* table = experts_.find(weights, part);
+    if (table == nullptr) {
+      before_table();
+      table = experts_.make(device_, weights, part);
+    }
+    multiply_part(rows, routes, num_rows, w, table, finish, to, out.width());
+    to += w.n;
+  }
+}
+
+void LinearLayers::multiply_part(RowsToPut rows, const DeviceRoutes& routes, std::uint32_t num_rows,
+                                 const WeightView& w, const ExpertWeight* weights, const LinearFinish& finish,
+                                 float* out, std::uint32_t out_width) {
+  CHECK_EQ(rows.width, w.k);
+  const LinearTable& kernels = device_.kernels().linear;
+  const std::uint32_t num_places = num_rows * routes.top_k();
+  const std::uint32_t num_tiles = routes.num_tiles(num_rows);
+  const ExpertRows experts{routes.tiles(), weights};
+  if (!by_tensor_cores(w.format)) {
+    CHECK(finish.kind == Finish::kStore);
+    const Index blocks{pieces_of(w.n, LinearDot::kThreads), num_tiles};
+    if (w.format.is_blocks()) {
+      device_.start(kernels.dot_of_blocks_by_expert, blocks, {{rows.x, num_places, w, out, out_width}, experts});
+    } else {
+      device_.start(kernels.dot_by_expert, blocks, {{rows.x, num_places, w, out, out_width}, experts});
+    }
+    return;
+  }
+  CHECK(finish.kind != Finish::kAdd && (finish.kind != Finish::kGate || can_gate(w)));
+  CHECK_LE(num_tiles * kTileRows, max_rows_);
+  rows.slots = routes.slots();
+  rows.experts = experts;
+  put_rows(rows, num_places, w.format, false);
+  LinearArgs args;
+  args.x = rows_.as<const std::byte>();
+  args.x_scales = row_scales_.as<const float>();
+  args.w = w;
+  args.finish = finish.kind;
+  args.out = out;
+  args.out_width = out_width;
+  args.activation = finish.activation;
+  (this->*kernels_of(w.format)->start_by_expert)({num_tiles, pieces_of(gpu::num_tiles(w.n), kPairTiles)}, args,
+                                                 experts);
 }
 
 void LinearLayers::put_rows(const RowsToPut& rows, std::uint32_t num_rows, Format format, bool in_blocks) {

@@ -37,6 +37,7 @@ AttentionView view_of(const AttentionSpec& spec) {
   view.softcap = spec.softcap;
   if (spec.bias) view.slopes = values_of(*spec.bias.slopes) + spec.bias.first;
   view.biases_in_bf16 = spec.bias.in_bf16;
+  if (spec.sinks) view.sinks = values_of(*spec.sinks.scores) + spec.sinks.first;
   view.q_norm = rope_store_norm(spec.q_norm, spec.head_dim);
   view.k_norm = rope_store_norm(spec.k_norm, spec.head_dim);
   view.norms_after_rope = spec.norms_after_rope;

@@ -86,4 +86,46 @@ void PlainOps::correct(Streams x, Buffer& y, const Buffer& coefs, std::uint32_t 
   start(kernels().correct_streams, columns_of(y, rows, CorrectStreams::kThreads), args);
 }
 
+void PlainOps::route(Buffer& logits, const RouteRule& rule, const RouteVectors& vectors, std::uint32_t rows,
+                     Routes& routes) {
+  expect_route(logits, rule, vectors, rows, routes);
+  CHECK_LE(rule.num_groups, kMostExpertGroups);
+  const auto& chosen = device_cast<DeviceRoutes>(routes);
+  const auto values_of = [](const Vector* vector) { return vector == nullptr ? nullptr : data_of(*vector); };
+  const std::uint32_t all = padded(rows);
+  start(
+      kernels().route_rows, {all, 1},
+      {data_of(logits), rule, values_of(vectors.bias), values_of(vectors.scales), chosen.experts(), chosen.weights()});
+  start(kernels().index_routes, {1, 1},
+        {chosen.experts(), all * rule.top_k, rule.num_experts, rule.top_k, chosen.places(), chosen.rows(),
+         chosen.slots(), chosen.tiles(), chosen.num_tiles(all)});
+}
+
+void PlainOps::gather_by_expert(const Buffer& x, const Routes& routes, std::uint32_t rows, Buffer& out) {
+  expect_gather_by_expert(x, routes, rows, out);
+  const auto& chosen = device_cast<const DeviceRoutes>(routes);
+  start(kernels().copy_rows, {padded(rows) * chosen.top_k(), pieces(x.width(), CopyRows::kThreads)},
+        {data_of(x), x.width(), 0, chosen.rows(), x.width(), data_of(out), out.width(), 0});
+}
+
+void PlainOps::combine_experts(const Buffer& y, const Routes& routes, const SharedExpert& shared, std::uint32_t rows,
+                               Buffer& out) {
+  expect_combine_experts(y, routes, shared, rows, out);
+  const auto& chosen = device_cast<const DeviceRoutes>(routes);
+  const auto rows_of = [](const Buffer* buffer) { return buffer == nullptr ? nullptr : data_of(*buffer); };
+  start(kernels().combine_experts, columns_of(out, rows, CombineExperts::kThreads),
+        {data_of(y), chosen.places(), chosen.weights(), chosen.top_k(), rows_of(shared.rows), rows_of(shared.gate),
+         out.width(), data_of(out)});
+}
+
+void PlainOps::activate_by_expert(const Buffer& x, const ThenActivate& then, std::uint32_t num_places) {
+  Buffer& out = *then.out;
+  const Index grid{num_places, pieces(out.width(), gpu::Activate::kThreads)};
+  if (then.clamp) {
+    start(kernels().activate_clamped, grid, {data_of(x), out.width(), data_of(out), *then.clamp});
+  } else {
+    start(kernels().activate, grid, {data_of(x), out.width(), data_of(out), then.kind, then.gated, then.xielu});
+  }
+}
+
 }  // namespace quire::gpu

@@ -1,4 +1,5 @@
-// Ops over rows that are one kernel each, bit for bit as on the CPU: activations, sums, products, limits, streams.
+// Ops over rows that are a kernel or two, bit for bit as on the CPU: activations, sums, products, limits, streams, the
+// choice of experts and sums over them.
 // Owner   the ops that derive from it.
 // Thread  engine.
 #pragma once
@@ -21,6 +22,12 @@ class PlainOps : public backend::Ops {
   void cut_below(backend::Buffer& x, std::uint32_t width, float c, std::uint32_t rows) override;
   void mix(backend::Streams x, const backend::Buffer& coefs, std::uint32_t rows, backend::Streams out) override;
   void correct(backend::Streams x, backend::Buffer& y, const backend::Buffer& coefs, std::uint32_t rows) override;
+  void route(backend::Buffer& logits, const backend::RouteRule& rule, const backend::RouteVectors& vectors,
+             std::uint32_t rows, backend::Routes& routes) override;
+  void gather_by_expert(const backend::Buffer& x, const backend::Routes& routes, std::uint32_t rows,
+                        backend::Buffer& out) override;
+  void combine_experts(const backend::Buffer& y, const backend::Routes& routes, const backend::SharedExpert& shared,
+                       std::uint32_t rows, backend::Buffer& out) override;
 
  protected:
   // The device that starts kernels, or records them.
@@ -29,6 +36,8 @@ class PlainOps : public backend::Ops {
   virtual std::uint32_t padded(std::uint32_t rows) = 0;
 
   static constexpr std::uint32_t pieces(std::uint32_t width, std::uint32_t size) { return (width + size - 1) / size; }
+  // activate() of rows by expert, or with a clamp.
+  void activate_by_expert(const backend::Buffer& x, const backend::ThenActivate& then, std::uint32_t num_places);
   template <typename Kernel>
   void start(const Entry<Kernel>& kernel, Index grid, const typename Kernel::Args& args) {
     launcher().start(kernel, grid, args);

@@ -71,4 +71,30 @@ void CapturedSteps::run_one_by_one(const LaunchList& launches) {
   for (std::size_t i = 0; i < launches.size(); ++i) device_.start(launches.at(i));
 }
 
+void fill_rows(const backend::Batch& batch, std::uint32_t group, std::span<RowOfBatch> rows) {
+  const auto first_table = static_cast<std::uint32_t>(batch.block_tables.size() / batch.num_groups() * group);
+  const std::span<const std::uint32_t> slots = batch.of_group(group).slots;
+  for (const backend::SequenceRows& sequence : batch.sequences) {
+    for (std::uint32_t i = 0; i < sequence.num_rows; ++i) {
+      const std::uint32_t row = sequence.first_row + i;
+      RowOfBatch& out = rows[row] = {};
+      out.position = batch.positions[row];
+      out.slot = slots[row];
+      out.first_table = first_table + sequence.first_table;
+      out.first_kept = sequence.first_kept;
+      out.num_kept = sequence.num_kept;
+      out.first_row = sequence.first_row;
+      out.first_position = sequence.first_position;
+      out.residual_group = sequence.residual_group;
+      out.first_accumulated_score = sequence.first_accumulated_score;
+      out.num_accumulated_scores = sequence.num_accumulated_scores;
+      if (i >= sequence.num_plain()) {
+        out.root_position = sequence.root_position();
+        out.ancestors = batch.ancestors[sequence.first_node + (i - sequence.num_plain())];
+      }
+    }
+  }
+  for (RowOfBatch& nobody : rows.subspan(batch.num_rows())) nobody = {.slot = RowOfBatch::kNobody};
+}
+
 }  // namespace quire::gpu

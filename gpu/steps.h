@@ -165,4 +165,8 @@ class CapturedSteps {
   std::uint64_t num_repeated_ = 0;
 };
 
+// Rows of a step as layers of one group see them; rows behind the batch's are nobody's. The tables of all groups are
+// one array, so that its address is in no launch.
+void fill_rows(const backend::Batch& batch, std::uint32_t group, std::span<RowOfBatch> rows);
+
 }  // namespace quire::gpu

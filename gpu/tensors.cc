@@ -54,6 +54,15 @@ DeviceWeight::DeviceWeight(Device& device, const backend::WeightShape& shape, st
   if (shape.format.is_blocks()) view_.blocks = block_shape(shape.format.blocks);
 }
 
+DeviceRoutes::DeviceRoutes(Device& device, std::uint32_t max_rows, std::uint32_t num_experts, std::uint32_t top_k)
+    : max_rows_(max_rows),
+      num_experts_(num_experts),
+      top_k_(top_k),
+      memory_(device, kArrays * max_rows * top_k * sizeof(std::uint32_t), "routes of experts"),
+      tiles_(device, num_tiles(max_rows) * sizeof(ExpertTile), "tiles of rows by expert") {
+  CHECK(num_experts <= kMostExperts && top_k <= kMostChosen);
+}
+
 DeviceVector::DeviceVector(Device& device, std::span<const float> values)
     : size_(static_cast<std::uint32_t>(values.size())), memory_(device, values.size_bytes(), "a vector") {
   device.upload(memory_.data(), values.data(), values.size_bytes());

@@ -11,10 +11,12 @@
 #include <span>
 #include <vector>
 
+#include "core/backend/experts.h"
 #include "core/backend/tensors.h"
 #include "core/base/ids.h"
 #include "gpu/device/kv_codes.h"
 #include "gpu/device/numbers.h"
+#include "gpu/kernels/routes.h"
 #include "gpu/runtime/device.h"
 
 namespace quire::gpu {
@@ -84,6 +86,34 @@ class DeviceRope final : public backend::RopeTable {
   std::uint32_t half_;
   DeviceMemory cosines_;
   DeviceMemory sines_;
+};
+
+// Routes on the device: experts and weights of rows, and rows by expert (gpu/kernels/routes.h).
+class DeviceRoutes final : public backend::Routes {
+ public:
+  DeviceRoutes(Device& device, std::uint32_t max_rows, std::uint32_t num_experts, std::uint32_t top_k);
+  std::uint32_t max_rows() const override { return max_rows_; }
+  std::uint32_t num_experts() const override { return num_experts_; }
+  std::uint32_t top_k() const override { return top_k_; }
+
+  std::uint32_t* experts() const { return numbers(0); }  // [T, k]
+  float* weights() const { return reinterpret_cast<float*>(numbers(1)); }
+  std::uint32_t* places() const { return numbers(2); }
+  std::uint32_t* rows() const { return numbers(3); }  // [places]
+  std::uint32_t* slots() const { return numbers(4); }
+  ExpertTile* tiles() const { return tiles_.as<ExpertTile>(); }
+  // Of `rows` rows.
+  std::uint32_t num_tiles(std::uint32_t rows) const { return most_expert_tiles(num_experts_, rows * top_k_); }
+
+ private:
+  static constexpr std::size_t kArrays = 5;
+  std::uint32_t* numbers(std::size_t array) const { return memory_.as<std::uint32_t>() + array * max_rows_ * top_k_; }
+
+  std::uint32_t max_rows_;
+  std::uint32_t num_experts_;
+  std::uint32_t top_k_;
+  DeviceMemory memory_;
+  DeviceMemory tiles_;
 };
 
 // max_rows of every row buffer that exists.

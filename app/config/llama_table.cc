@@ -12,7 +12,7 @@ using enum Treatment;
 constexpr std::string_view kBind = "bind the process with taskset or numactl; --threads auto uses the bound CPUs";
 constexpr std::string_view kDrafts = "a run of drafts ends where it seldom pays; docs/speculation.md has keys for more";
 constexpr std::string_view kEffort = "send reasoning_effort or chat_template_kwargs with each request";
-constexpr std::string_view kExperts = "experts are where --device is, and run on CPUs only";
+constexpr std::string_view kExperts = "experts are where --device is";
 constexpr std::string_view kFiles = "files are mapped, and weights packed into memory of the process";
 constexpr std::string_view kMethods = "docs/speculation.md lists the methods and keys of --speculative-config";
 constexpr std::string_view kName = "name the model: ORG/NAME or ORG/NAME:QUANT";

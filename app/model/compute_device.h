@@ -52,14 +52,21 @@ class ComputeDevice {
 inline gpu::ModelShape shape_of(const model::ModelSpec& model, const model::LayerSpec& layer, backend::KvType kv,
                                 backend::Format weights = backend::Format::kBF16) {
   const model::AttentionLayer& attention = layer.attention;
-  const std::uint32_t num_experts = layer.experts ? layer.experts->rule.num_experts : 0;
-  return {model.hidden, layer.mlp.width, attention.num_heads, attention.num_kv_heads,      attention.head_dim,
-          kv,           weights,         num_experts,         attention.latent.has_value()};
+  gpu::ModelShape shape{model.hidden, layer.mlp.width, attention.num_heads, attention.num_kv_heads, attention.head_dim,
+                        kv,           weights};
+  shape.has_latent = attention.latent.has_value();
+  if (!layer.experts) return shape;
+  shape.num_experts = layer.experts->rule.num_experts;
+  shape.top_experts = layer.experts->rule.top_k;
+  shape.num_expert_groups = layer.experts->rule.num_groups;
+  return shape;
 }
 inline void expect_within_limits(const ComputeDevice& device, const model::ModelSpec& model, backend::KvType kv,
                                  backend::Format weights, const std::string& file) {
   for (const model::LayerSpec& layer : model.layers) {
-    device.expect_within_limits(shape_of(model, layer, kv, weights), file);
+    gpu::ModelShape shape = shape_of(model, layer, kv, weights);
+    shape.num_ranks = device.num_ranks();
+    device.expect_within_limits(shape, file);
   }
 }
 // Of a draft head.

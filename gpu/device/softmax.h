@@ -41,4 +41,18 @@ inline std::uint32_t bf16_pair(float first, float second) {
 
 #endif
 
+// The maximum and sum of what a row sees, with a head's sink behind it; `before` is the factor of its weighted values,
+// to which 0 is added.
+struct WithSink {
+  float max;
+  float sum;
+  float before;
+};
+template <typename Exp>
+QUIRE_DEVICE WithSink with_sink(float max, float sum, float score, const Exp& exp) {
+  const float higher = score > max ? score : max;
+  const float before = exp(max - higher);
+  return {higher, fma(sum, before, exp(score - higher)), before};
+}
+
 }  // namespace quire::gpu

@@ -7,6 +7,7 @@
 
 #include "core/base/kv_constants.h"
 #include "core/sample/math.h"
+#include "gpu/device/softmax.h"
 #include "gpu/kernels/batch_rows.h"
 #include "gpu/kernels/rows.h"
 
@@ -43,6 +44,13 @@ struct Attend {
     for (std::uint32_t span = first_span; span <= row.position / kThreads; ++span) {
       const bool seen = look(a, row, head, span * kThreads + thread(), work);
       weigh(a, row, head, span, seen, work, merged);
+    }
+    if (spec.sinks != nullptr) {
+      const WithSink all =
+          with_sink(merged.max, merged.sum, spec.sinks[head], [](float x) { return sample::exp_f32(x); });
+      merged.max = all.max;
+      merged.sum = all.sum;
+      QUIRE_UNROLLED for (unsigned i = 0; i < kDimsOfThread; ++i) merged.o[i] = fma(merged.o[i], all.before, 0.0f);
     }
     float* out = a.out + (std::size_t{block().x} * spec.num_heads + head) * spec.head_dim;
     const float inverse = quotient(1.0f, merged.sum);

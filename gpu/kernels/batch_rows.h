@@ -43,6 +43,7 @@ struct AttentionView {
   float softcap = 0.0f;
   const float* slopes = nullptr;  // [H] ALiBi; null: no biases
   bool biases_in_bf16 = false;
+  const float* sinks = nullptr;  // [H] scores that belong to no position; null: none
   NormView q_norm;
   NormView k_norm;
   bool norms_after_rope = false;

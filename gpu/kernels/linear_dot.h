@@ -34,10 +34,10 @@ struct LinearDotOf {
   static constexpr std::uint32_t kInputs = 128;
   static constexpr std::size_t kSharedBytes = kRows * kInputs * sizeof(float);
 
-  QUIRE_DEVICE static void run(const Args& a, std::byte* shared) {
+  QUIRE_DEVICE static void run(const Args& a, std::byte* shared) { run_rows(a, block().y * kRows, shared); }
+  QUIRE_DEVICE static void run_rows(const Args& a, std::uint32_t first_row, std::byte* shared) {
     auto* x = reinterpret_cast<float*>(shared);  // [kRows, kInputs]
     const std::uint32_t output = block().x * kThreads + thread();
-    const std::uint32_t first_row = block().y * kRows;
     float sums[kRows] = {};
     for (std::uint32_t k = 0; k < a.w.k; k += kInputs) {
       for (std::uint32_t i = thread(); i < kRows * kInputs; i += kThreads) {

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "gpu/device/weight_layout.h"
-#include "gpu/kernels/rows.h"
+#include "gpu/kernels/routes.h"
 
 namespace quire::gpu {
 
@@ -18,6 +18,8 @@ struct RowsToPut {
   float eps = 0.0f;
   std::uint32_t width = 0;                 // K
   const std::uint32_t* columns = nullptr;  // of the weight that they are put for
+  const std::uint32_t* slots = nullptr;    // [T] of rows by expert; null: row t is put at t
+  ExpertRows experts{};                    // of such rows: their columns
 };
 
 // A lane's part of half a step, 32 inputs, of 8 rows.
@@ -84,9 +86,16 @@ struct PreparedRow {
       : x(rows.x + std::size_t{block().x} * rows.width),
         norm(rows.norm),
         width(rows.width),
-        columns(rows.columns),
+        columns(columns_of(rows)),
         factor(1.0f) {
     if (norm != nullptr) factor = norm_factor<kPutThreads>(x, width, rows.eps, reinterpret_cast<float*>(shared));
+  }
+  QUIRE_DEVICE static const std::uint32_t* columns_of(const RowsToPut& rows) {
+    if (rows.slots == nullptr) return rows.columns;
+    return rows.experts.weights[rows.experts.tiles[slot(rows) / kTileRows].expert].columns;
+  }
+  QUIRE_DEVICE static std::uint32_t slot(const RowsToPut& rows) {
+    return rows.slots == nullptr ? block().x : rows.slots[block().x];
   }
   QUIRE_DEVICE float at(std::uint32_t i) const {
     if (i >= width) return 0.0f;
@@ -115,13 +124,14 @@ struct PutInBf16 {
     const PreparedRow row(a.rows, shared);
     const std::uint32_t num_words = num_steps(row.width) * kStepInputs / 2;
     const std::uint32_t first = block().y * kThreads * kWordsOfThread;
+    const std::uint32_t slot = PreparedRow::slot(a.rows);
     QUIRE_UNROLLED for (std::uint32_t n = 0; n < kWordsOfThread; ++n) {
       const std::uint32_t i = first + n * kThreads + thread();
       if (i >= num_words) break;
       const std::uint32_t input = a.in_blocks ? i * 2 : i / 16 * 32 + i % 4 * 8 + i / 4 % 4 * 2;
       const std::uint32_t both = std::uint32_t{bf16_of_f32(row.at(input + 1))} << 16 | bf16_of_f32(row.at(input));
       const std::size_t place =
-          a.in_blocks ? place_in_row_blocks(row.width, block().x, input) : place_in_rows(row.width, block().x, input);
+          a.in_blocks ? place_in_row_blocks(row.width, slot, input) : place_in_rows(row.width, slot, input);
       *reinterpret_cast<std::uint32_t*>(a.out + place) = both;
     }
   }
@@ -195,7 +205,7 @@ struct PutInIntegers {
       if (a.has_one_scale) size_bits = size_of_row(row, lane);
       const GroupScale scale(largest_size(size_bits, kWarp));
       put_codes(a, row.width, group, lane, x, scale);
-      if (lane == 0) a.scales[std::size_t{block().x} * num_groups + group] = scale.scale;
+      if (lane == 0) a.scales[std::size_t{PreparedRow::slot(a.rows)} * num_groups + group] = scale.scale;
     }
   }
 
@@ -218,7 +228,7 @@ struct PutInIntegers {
       }
       const std::uint32_t input = input_of(group, lane, four * 4);
       if (input >= num_steps(width) * kStepInputs) continue;
-      *reinterpret_cast<std::uint32_t*>(a.out + place_in_integer_rows(width, block().x, input)) = word;
+      *reinterpret_cast<std::uint32_t*>(a.out + place_in_integer_rows(width, PreparedRow::slot(a.rows), input)) = word;
     }
   }
 };
@@ -263,8 +273,9 @@ struct PutForBlocks {
     if (input >= num_steps(row.width) * kStepInputs) return;
 
     const unsigned place = thread() % kLanes;
-    const unsigned lane = block().x % kTileRows * 4 + place % 4;
-    const std::size_t step = std::size_t{block().x / kTileRows} * num_steps(row.width) + input / kStepInputs;
+    const std::uint32_t slot = PreparedRow::slot(a.rows);
+    const unsigned lane = slot % kTileRows * 4 + place % 4;
+    const std::size_t step = std::size_t{slot / kTileRows} * num_steps(row.width) + input / kStepInputs;
     auto* const words = reinterpret_cast<std::uint32_t*>(a.out + step * kStepBytes) +
                         (input % kStepInputs / kGroupInputs * kWarp + lane) * 4;
     words[place / 4] = codes;

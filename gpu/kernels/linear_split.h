@@ -53,11 +53,16 @@ struct LinearSplit {
   static constexpr std::size_t kSharedBytes = sizeof(Work);
 
   QUIRE_DEVICE static void run(const Args& a, std::byte* shared) {
+    run_rows(a, block().x, shared, [] { wait_for_previous_kernel(); });
+  }
+  // Of one block of rows. wait(): called once, before rows are read.
+  template <typename Wait>
+  QUIRE_DEVICE static void run_rows(const Args& a, std::uint32_t row_block, std::byte* shared, const Wait& wait) {
     Work& work = *reinterpret_cast<Work*>(shared);
-    const Place at(a);
+    const Place at(a, row_block);
     Step ahead[kAhead][kTiles] = {};
     QUIRE_UNROLLED for (unsigned i = 0; i < kAhead; ++i) load(a, at, i, ahead[i]);
-    wait_for_previous_kernel();
+    wait();
     Copies copies;
     QUIRE_UNROLLED for (unsigned i = 0; i < kRowsAhead; ++i) fetch_rows(a, at, i, work, copies);
     float totals[kOfThread] = {};
@@ -102,11 +107,11 @@ struct LinearSplit {
     unsigned lane;
     std::uint32_t tiles[kTiles];
 
-    QUIRE_DEVICE explicit Place(const Args& a)
+    QUIRE_DEVICE Place(const Args& a, std::uint32_t row_block)
         : num_slices(gpu::num_slices(a.w.k)),
           num_steps(gpu::num_steps(a.w.k)),
           num_tiles(gpu::num_tiles(a.w.n)),
-          first_row(block().x * kRowTiles * kTileRows),
+          first_row(row_block * kRowTiles * kTileRows),
           warp(thread() / kWarp),
           lane(thread() % kWarp) {
       for (unsigned t = 0; t < kTiles; ++t) tiles[t] = kTiles == 1 ? block().y : tile_of_pair(a, block().y, t);

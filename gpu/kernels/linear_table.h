@@ -5,6 +5,7 @@
 #include "gpu/kernels/entry.h"
 #include "gpu/kernels/linear.h"
 #include "gpu/kernels/linear_dot.h"
+#include "gpu/kernels/linear_experts.h"
 #include "gpu/kernels/linear_rows.h"
 #include "gpu/kernels/linear_split.h"
 #include "gpu/kernels/linear_warpgroups.h"
@@ -19,6 +20,7 @@ struct LinearEntries {
   Entry<LinearSplit<Form, 2, 2>> split_2_2;
   Entry<LinearSplit<Form, 4, 2>> split_4_2;
   Entry<LinearWide<Form>> wide;
+  Entry<LinearByExpert<Form>> by_expert;
 };
 
 // Kernels for many rows.
@@ -63,6 +65,8 @@ struct BlockTable {
 struct LinearTable {
   Entry<LinearDot> dot;
   Entry<LinearDotOfBlocks> dot_of_blocks;
+  Entry<LinearDotByExpert<PlainNumbers>> dot_by_expert;
+  Entry<LinearDotByExpert<BlockNumbers>> dot_of_blocks_by_expert;
   Entry<PutInBf16> put_in_bf16;
   Entry<PutInIntegers> put_in_integers;
   Entry<PutForBlocks> put_for_blocks;
@@ -85,6 +89,7 @@ void fill_entries(const Fill& fill, LinearEntries<Form>& entries) {
   fill(entries.split_2_2);
   fill(entries.split_4_2);
   fill(entries.wide);
+  fill(entries.by_expert);
 }
 
 template <typename Fill>
@@ -114,6 +119,8 @@ LinearTable linear_table(const Fill& fill) {
   LinearTable table;
   fill(table.dot);
   fill(table.dot_of_blocks);
+  fill(table.dot_by_expert);
+  fill(table.dot_of_blocks_by_expert);
   fill(table.put_in_bf16);
   fill(table.put_in_integers);
   fill(table.put_for_blocks);

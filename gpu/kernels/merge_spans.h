@@ -2,9 +2,10 @@
 // as core/backend/step_ops.h says:
 //   m = max(M, m_s); a = exp_near(M - m), b = exp_near(m_s - m);  L = fma(L, a, l_s*b); O = fma(O, a, o_s*b); M = m;
 //   out = O * (1/L)
-// The maximum before each span has no order, and all threads find them at once, so that only two chains of fma are
-// left. Many parts are loaded before the first is used: a part's numbers come from memory, and a chain that waits for
-// each load takes some 400 cycles per span. Parts that saw nothing are loaded, too, and not used.
+// A head's sink is merged last. The maximum before each span has no order, and all threads find them at once, so that
+// only two chains of fma are left. Many parts are loaded before the first is used: a part's numbers come from memory,
+// and a chain that waits for each load takes some 400 cycles per span. Parts that saw nothing are loaded, too, and not
+// used.
 // Shape   parts as in attention_units.h; out [T, H D].
 // Launch  one thread block per row and head; a thread has two dimensions.
 // Source  online softmax (Milakov & Gimelshein 2018); Flash-Decoding (Dao et al. 2023).
@@ -25,6 +26,7 @@ struct MergeSpans {
     PartsView parts;
     std::uint32_t num_heads = 0;
     std::uint32_t head_dim = 0;
+    const float* sinks = nullptr;  // AttentionView::sinks
     float* out = nullptr;
   };
   static constexpr unsigned kThreads = 128;
@@ -76,6 +78,11 @@ struct MergeSpans {
       sync_block();
       merge(a, work, parts, parts.first_span + first, count, merged);
       sync_block();
+    }
+    if (a.sinks != nullptr) {
+      const WithSink all = with_sink(merged.max, merged.sum, a.sinks[block().y], [](float x) { return exp_near(x); });
+      merged.sum = all.sum;
+      QUIRE_UNROLLED for (unsigned k = 0; k < kDimsOfThread; ++k) merged.o[k] = fma(merged.o[k], all.before, 0.0f);
     }
     const float inverse = quotient(1.0f, merged.sum);
     float* out = a.out + (std::size_t{row} * a.num_heads + block().y) * a.head_dim;

@@ -4,12 +4,13 @@
 
 #include "gpu/kernels/attention.h"
 #include "gpu/kernels/attention_tiles.h"
-#include "gpu/kernels/choose_verified.h"
+#include "gpu/kernels/choose/choose_verified.h"
 #include "gpu/kernels/collective.h"
 #include "gpu/kernels/entry.h"
 #include "gpu/kernels/linear_table.h"
 #include "gpu/kernels/merge_spans.h"
 #include "gpu/kernels/rope_store.h"
+#include "gpu/kernels/routes.h"
 #include "gpu/kernels/rows.h"
 
 namespace quire::gpu {
@@ -27,6 +28,10 @@ struct KernelTable {
   Entry<CorrectStreams> correct_streams;
   Entry<CopyRows> copy_rows;
   Entry<CopyBytes> copy_bytes;
+  Entry<RouteRows> route_rows;
+  Entry<IndexRoutes> index_routes;
+  Entry<ActivateClamped> activate_clamped;
+  Entry<CombineExperts> combine_experts;
   LinearTable linear;
   Entry<RopeStore> rope_store;
   Entry<SetAside> set_aside;
@@ -57,10 +62,11 @@ KernelTable other_kernels(const Fill& fill) {
   const auto fill_all = [&](auto&... entries) { (fill(entries), ...); };
   fill_all(table.embed, table.norm, table.activate, table.add, table.rescale, table.clip, table.match_length,
            table.cut_below, table.mix_streams, table.correct_streams, table.copy_rows, table.copy_bytes,
-           table.rope_store, table.set_aside, table.store_groups, table.copy_kv_rows, table.copy_kv_blocks,
-           table.attend, table.attend_bf16, table.attend_bf16_wide, table.attend_fp8, table.attend_fp8_wide,
-           table.attend_int8, table.attend_int8_wide, table.attend_int4, table.attend_int4_wide, table.merge_spans,
-           table.prepare_rows, table.choose_verified, table.all_reduce, table.all_gather, table.place_gathered);
+           table.route_rows, table.index_routes, table.activate_clamped, table.combine_experts, table.rope_store,
+           table.set_aside, table.store_groups, table.copy_kv_rows, table.copy_kv_blocks, table.attend,
+           table.attend_bf16, table.attend_bf16_wide, table.attend_fp8, table.attend_fp8_wide, table.attend_int8,
+           table.attend_int8_wide, table.attend_int4, table.attend_int4_wide, table.merge_spans, table.prepare_rows,
+           table.choose_verified, table.all_reduce, table.all_gather, table.place_gathered);
   return table;
 }
 

@@ -215,6 +215,14 @@ QUIRE_DEVICE void end_columns(const Call& call) {
   const std::size_t at = is_part ? parts.part(call.unit.first_span, work.head[column], a.spec.num_heads)
                                  : std::size_t{work.row[column]} * a.spec.num_heads + work.head[column];
   work.out[column] = (is_part ? a.parts.values : a.out) + at * a.spec.head_dim;
+  work.before[column] = 1.0f;
+  if (!is_part && a.spec.sinks != nullptr) {
+    const WithSink all = with_sink(work.max[column], work.sum[column], a.spec.sinks[work.head[column]],
+                                   [](float x) { return exp_near(x); });
+    work.max[column] = all.max;
+    work.sum[column] = all.sum;
+    work.before[column] = all.before;
+  }
   work.now[column] = is_part ? 1.0f : quotient(1.0f, work.sum[column]);
   float* max_and_sum = is_part ? a.parts.max_and_sum : a.max_and_sum;
   if (max_and_sum == nullptr) return;
@@ -226,16 +234,19 @@ template <typename Call, unsigned kDimTiles>
 QUIRE_DEVICE void put_columns(const Call& call, const Product (&merged)[kDimTiles][Call::kColumnTiles]) {
   const std::uint32_t head_dim = call.a.spec.head_dim;
   const unsigned lane = thread() % kWarp;
+  // Without sinks the values stay as they are, the sign of a zero too.
+  const float zero = call.a.spec.sinks == nullptr ? -0.0f : 0.0f;
   QUIRE_UNROLLED for (unsigned t = 0; t < Call::kColumnTiles; ++t) {
     QUIRE_UNROLLED for (unsigned c = 0; c < 2; ++c) {
       const unsigned column = t * kTileRows + lane % 4 * 2 + c;
       float* out = call.work.out[column];
       if (out == nullptr) continue;
+      const float before = call.work.before[column];
       const float factor = call.work.now[column];
       QUIRE_UNROLLED for (unsigned i = 0; i < kDimTiles; ++i) {
         QUIRE_UNROLLED for (unsigned half = 0; half < 2; ++half) {
           const std::uint32_t d = (i * kTileWarps + thread() / kWarp) * kTileOutputs + lane / 4 + half * 8;
-          if (d < head_dim) out[d] = merged[i][t].c[half * 2 + c] * factor;
+          if (d < head_dim) out[d] = fma(merged[i][t].c[half * 2 + c], before, zero) * factor;
         }
       }
     }

@@ -241,6 +241,7 @@ class ShardedOps final : public WholeRowOps {
     shard.v_norm = of_rank(spec.v_norm, shard.kv_width(), r);
     if (spec.bias)
       shard.bias = {&vector(*spec.bias.slopes, r), spec.bias.first + r * shard.num_heads, spec.bias.in_bf16};
+    if (spec.sinks) shard.sinks = {&vector(*spec.sinks.scores, r), spec.sinks.first + r * shard.num_heads};
     if (spec.q_scale != nullptr) shard.q_scale = &vector(*spec.q_scale, r);
     if (spec.rope != nullptr) shard.rope = &device_cast<const ShardedRope>(*spec.rope).of(r);
     return shard;

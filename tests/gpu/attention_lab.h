@@ -95,6 +95,12 @@ inline std::vector<float> tiles_contract(const LabShape& s, const LabSequence& s
       max = both;
       begun = true;
     }
+    if (s.sinks) {
+      const float both = std::max(max, s.sink(h));
+      const float a = sample::exp_f32(max - both);
+      sum = std::fma(sum, a, sample::exp_f32(s.sink(h) - both));
+      for (float& x : o) x = std::fma(x, a, 0.0f);
+    }
     for (const float x : o) out.push_back(x * (1.0f / sum));
   }
   return out;

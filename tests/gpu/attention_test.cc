@@ -17,9 +17,17 @@ constexpr KvType kTileTypes[] = {KvType::kBF16, KvType::kFp8, KvType::kInt8, KvT
 
 const std::vector<LabShape>& shapes() {
   static const std::vector<LabShape> all = {
-      {4, 2, 16, 16, KvType::kBF16, 0}, {3, 1, 18, 32, KvType::kBF16, 20}, {7, 1, 32, 16, KvType::kBF16, 0},
-      {2, 1, 16, 16, KvType::kFp8, 0},  {9, 1, 16, 32, KvType::kFp8, 5},   {4, 2, 16, 16, KvType::kInt8, 0},
-      {3, 1, 18, 32, KvType::kInt8, 7}, {4, 2, 16, 16, KvType::kInt4, 0},  {3, 1, 18, 32, KvType::kInt4, 20},
+      {4, 2, 16, 16, KvType::kBF16, 0},
+      {3, 1, 18, 32, KvType::kBF16, 20},
+      {7, 1, 32, 16, KvType::kBF16, 0},
+      {2, 1, 16, 16, KvType::kFp8, 0},
+      {9, 1, 16, 32, KvType::kFp8, 5},
+      {4, 2, 16, 16, KvType::kInt8, 0},
+      {3, 1, 18, 32, KvType::kInt8, 7},
+      {4, 2, 16, 16, KvType::kInt4, 0},
+      {3, 1, 18, 32, KvType::kInt4, 20},
+      {.num_heads = 4, .head_dim = 16, .type = KvType::kBF16, .sinks = true},
+      {.num_heads = 8, .head_dim = 18, .type = KvType::kInt8, .window = 20, .sinks = true},
   };
   return all;
 }

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "gpu/kernels/choose_verified.h"
+#include "gpu/kernels/choose/choose_verified.h"
 #include "gpu/simulated/simulator.h"
 #include "tests/gpu/choose_lab.h"
 

@@ -39,12 +39,31 @@ TEST(Limits, Are128QueryHeadsOfAKvHeadWhereTheTensorCoresTakeThem) {
   EXPECT_THAT(beyond_limits(shape_with(258, 258)), IsEmpty());  // the plain kernel
 }
 
-TEST(Limits, AreLayersWithoutExperts) {
+TEST(Limits, AreSoManyExpertsOfALayerOfARowAndGroupsOfThem) {
   ModelShape shape = shape_with(4, 64);
+  shape.num_experts = 512;
+  shape.top_experts = 32;
+  shape.num_expert_groups = 64;
+  EXPECT_THAT(beyond_limits(shape), IsEmpty());
+  shape.num_experts = 513;
+  shape.top_experts = 33;
+  shape.num_expert_groups = 65;
+  EXPECT_THAT(beyond_limits(shape), ElementsAre("layers have 513 experts; the maximum is 512",
+                                                "layers have 33 experts for a row; the maximum is 32",
+                                                "layers have 65 groups of experts; the maximum is 64"));
+}
+
+TEST(Limits, AreExpertsOnOneGpu) {
+  ModelShape shape = shape_with(4, 64);
+  shape.num_ranks = 2;
+  EXPECT_THAT(beyond_limits(shape), IsEmpty());
   shape.num_experts = 8;
   EXPECT_THAT(beyond_limits(shape),
-              ElementsAre("layers have 8 experts; mixtures of experts run on the CPU alone (--device cpu)"));
-  shape.num_experts = 0;
+              ElementsAre("layers have 8 experts; mixtures of experts run on one GPU (--tensor-parallel-size 1)"));
+}
+
+TEST(Limits, AreLayersWithoutLatentAttention) {
+  ModelShape shape = shape_with(4, 64);
   shape.has_latent = true;
   EXPECT_THAT(beyond_limits(shape),
               ElementsAre("layers have latent attention (kv_lora_rank), which runs on the CPU alone "

@@ -129,7 +129,7 @@ LARGER = {
     "core/speculate/heads": 16,
     "core/text": 13,
     "gpu/device": 17,
-    "gpu/kernels": 25,
+    "gpu/kernels": 23,
     "tools/bench": 16,
     "tools/gpu_measure": 16,
 }

@@ -52,7 +52,11 @@ PIECES_IN_ONE_THREAD = ("--threads", "1", "--max-num-batched-tokens", "33", "--m
 @pytest.fixture(scope="module", params=KINDS)
 def checkpoint(request, tmp_path_factory):
     """(kind, its folder)"""
-    kind, folder = request.param, tmp_path_factory.mktemp(request.param)
+    return request.param, make(request.param, tmp_path_factory.mktemp(request.param))
+
+
+def make(kind, folder):
+    """Makes the checkpoint in a folder of this one."""
     mixture = quantised_mixtures.KINDS.get(kind)
     for package in (mixture or quantised_models.KINDS[kind]).needs:
         pytest.importorskip(package, reason=f"{package} writes this format")
@@ -61,7 +65,7 @@ def checkpoint(request, tmp_path_factory):
         (folder / "model" / "tokenizer.json").write_text(json.dumps(byte_tokenizer(320)))
     else:
         quantised_models.make(kind, folder / "model")
-    return kind, folder / "model"
+    return folder / "model"
 
 
 def answers(server, jobs, streams):
@@ -99,30 +103,27 @@ def test_answers_are_the_same_however_they_are_computed(checkpoint, activations,
 
 # On a GPU: codes stay codes, whatever their format and the order of their inputs. All in f32 are those whose rows are not rounded to bf16.
 ALL_F32 = ("--activations", "f32", "--kv-cache-dtype", "f32")
-IN_F32_ON_GPUS = {"gptq", "gptq-act-order", "gptq-3bit", "awq", "modelopt-nvfp4", "bnb-nf4"}
+IN_F32_ON_GPUS = {"gptq", "gptq-act-order", "gptq-3bit", "awq", "modelopt-nvfp4", "bnb-nf4", "qwen3_moe-awq", "qwen3_moe-gptq-act-order"}
+ON_GPUS = {*KINDS, "qwen3_moe-gptq-act-order", "qwen3_moe-fp8"} - {"deepseek_v3-fp8"}  # GPUs have no kernels for latent attention
 
 
 def with_plain_tensors_in_f32(folder, out):
-    """The same numbers, those of the embedding and of the head in f32: the rows of bf16 are rounded on GPUs."""
+    """The same numbers, those of the embedding, the head and routers in f32: the rows of bf16 are rounded on GPUs."""
     for path in folder.iterdir():
         (out / path.name).symlink_to(path)
     path = out / "model.safetensors"
     tensors = safetensors.load_file(path)
     path.unlink()
-    plain = ("model.embed_tokens.weight", "lm_head.weight")
-    safetensors.save_file({name: tensor.float() if name in plain else tensor for name, tensor in tensors.items()}, path)
+    plain = ("model.embed_tokens.weight", "lm_head.weight", ".mlp.gate.weight")
+    safetensors.save_file({name: tensor.float() if name.endswith(plain) else tensor for name, tensor in tensors.items()}, path)
     return out
 
 
-# GPUs have no kernels for mixtures.
-@pytest.mark.parametrize("kind", [kind if kind in {"gptq-act-order", "awq", "fp8-edges", "bnb-nf4"} else pytest.param(kind, marks=pytest.mark.full)
-                                  for kind in KINDS if kind not in quantised_mixtures.KINDS])
+@pytest.mark.parametrize("kind", [kind if kind in {"gptq-act-order", "awq", "fp8-edges", "bnb-nf4", "qwen3_moe-gptq-act-order"}
+                                  else pytest.param(kind, marks=pytest.mark.full) for kind in sorted(ON_GPUS)])
 def test_a_gpu_gives_the_same_answers_in_pieces_and_on_ranks_and_those_of_the_cpu_in_f32(kind, start_server, monkeypatch, tmp_path):
-    for package in quantised_models.KINDS[kind].needs:
-        pytest.importorskip(package, reason=f"{package} writes this format")
-    quantised_models.make(kind, tmp_path / "model")
-    (tmp_path / "plain").mkdir()
-    folder = with_plain_tensors_in_f32(tmp_path / "model", tmp_path / "plain")
+    (tmp_path / "of_f32").mkdir()
+    folder = with_plain_tensors_in_f32(make(kind, tmp_path), tmp_path / "of_f32")
 
     def of(device, *flags):
         monkeypatch.setattr(conftest, "BINARY", conftest.BINARY.with_name("quire-simulated" if device == "simulated" else "quire"))
@@ -132,7 +133,8 @@ def test_a_gpu_gives_the_same_answers_in_pieces_and_on_ranks_and_those_of_the_cp
         return found
 
     alone = of("simulated")
-    assert of("simulated", "--tensor-parallel-size", "2", "--block-size", "32", "--prefix-caching", "off") == alone
+    ranks = () if kind in quantised_mixtures.KINDS else ("--tensor-parallel-size", "2")
+    assert of("simulated", *ranks, "--block-size", "32", "--prefix-caching", "off") == alone
     if kind in IN_F32_ON_GPUS:
         assert of("simulated", *ALL_F32) == of("cpu", *ALL_F32)
 

@@ -14,7 +14,7 @@
 #include "core/sample/filters.h"
 #include "core/sample/sampler.h"
 #include "gpu/device/tally.h"
-#include "gpu/kernels/choose_rows.h"
+#include "gpu/kernels/choose/choose_rows.h"
 
 namespace quire::gpu {
 

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "gpu/device/tally.h"
-#include "gpu/kernels/choose_args.h"
+#include "gpu/kernels/choose/choose_args.h"
 
 namespace quire::gpu {
 

@@ -15,7 +15,7 @@
 #pragma once
 
 #include "core/sample/logprob.h"
-#include "gpu/kernels/choose_select.h"
+#include "gpu/kernels/choose/choose_select.h"
 
 namespace quire::gpu {
 
