@@ -41,10 +41,6 @@ std::vector<std::string> beyond_limits(const ModelShape& shape) {
   expect_at_most(shape.num_experts, kMostExperts, "experts");
   expect_at_most(shape.top_experts, kMostChosen, "experts for a row");
   expect_at_most(shape.num_expert_groups, kMostExpertGroups, "groups of experts");
-  if (shape.num_experts != 0 && shape.num_ranks > 1) {
-    beyond.push_back(fmt::format(
-        "layers have {} experts; mixtures of experts run on one GPU (--tensor-parallel-size 1)", shape.num_experts));
-  }
   if (shape.has_latent) {
     beyond.push_back("layers have latent attention (kv_lora_rank), which runs on the CPU alone (--device cpu)");
   }

@@ -3,7 +3,7 @@
 //   heads of up to 512 dimensions
 //   up to 128 query heads per kv head if attention uses the tensor cores
 //   matrices of up to 4,194,240 outputs
-//   mixtures of up to 512 experts, of which a row has up to 32, in up to 64 groups, on one GPU
+//   mixtures of up to 512 experts, of which a row has up to 32, in up to 64 groups
 //   no latent attention: there are no kernels for it yet
 //   no float16 weights: the tensor-core kernels do not take them, and without tensor cores a token would take ten times
 //   as long
@@ -32,7 +32,6 @@ struct ModelShape {
   std::uint32_t top_experts = 0;                     // of a row
   std::uint32_t num_expert_groups = 1;
   bool has_latent = false;  // K and V are one row (KvLayer::latent)
-  std::uint32_t num_ranks = 1;
 };
 
 // One text per exceeded limit: the field of config.json, its value and the limit. Empty: the model is supported.

@@ -155,7 +155,7 @@ Packed pack(std::span<const HostMatrix> matrices, std::span<const std::span<cons
   shape.has_columns = !columns.empty();
   const PackedPlaces parts = packed_places(shape);
   packed.bytes.resize(parts.end);
-  std::memcpy(packed.bytes.data() + parts.columns, columns.data(), columns.size_bytes());
+  std::ranges::copy(std::as_bytes(columns), packed.bytes.begin() + static_cast<std::ptrdiff_t>(parts.columns));
 
   std::byte* numbers = packed.bytes.data();
   const auto put_output = [&](std::uint32_t output, std::span<float> row) {

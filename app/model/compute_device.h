@@ -64,9 +64,7 @@ inline gpu::ModelShape shape_of(const model::ModelSpec& model, const model::Laye
 inline void expect_within_limits(const ComputeDevice& device, const model::ModelSpec& model, backend::KvType kv,
                                  backend::Format weights, const std::string& file) {
   for (const model::LayerSpec& layer : model.layers) {
-    gpu::ModelShape shape = shape_of(model, layer, kv, weights);
-    shape.num_ranks = device.num_ranks();
-    device.expect_within_limits(shape, file);
+    device.expect_within_limits(shape_of(model, layer, kv, weights), file);
   }
 }
 // Of a draft head.

@@ -1,5 +1,5 @@
-// Devices without kernels for mixtures of experts, as several GPUs are: they make no Routes, so that no op of a mixture
-// is called. GPUs have none for heads as experts.
+// Devices without kernels for mixtures of experts: they make no Routes, so that no op of a mixture is called. GPUs have
+// none for heads as experts.
 #include "core/backend/experts.h"
 
 #include "core/backend/factory.h"
@@ -10,7 +10,7 @@
 namespace quire::backend {
 
 std::unique_ptr<Routes> Factory::make_routes(std::uint32_t, std::uint32_t, std::uint32_t) {
-  throw StartError("mixtures of experts run on the CPU or on one GPU: this device has no kernels for them");
+  throw StartError("mixtures of experts run on CPUs and GPUs: this device has no kernels for them");
 }
 
 void StepOps::route(Buffer&, const RouteRule&, const RouteVectors&, std::uint32_t, Routes&) { CHECK(false); }

@@ -138,6 +138,8 @@ class ShardedOps final : public WholeRowOps {
     on_each([&](std::uint32_t r) { ranks_[r]->attend(of_rank(spec, r), rows.part(r), kv(cache, r), to.part(r)); });
     gather(to, columns_of_rank(spec.q_width()), batch_.num_rows());
   }
+  void linear_by_expert(const Buffer& x, ExpertWeights weights, const Routes& routes, std::uint32_t rows, Buffer& out,
+                        const ThenActivate* then) override;
   void gather_logits_rows(const Buffer& x, Buffer& out) override {
     const auto& from = whole(x);
     auto& to = made_whole(out);
@@ -260,12 +262,17 @@ class ShardedOps final : public WholeRowOps {
     on_each([&](std::uint32_t r) {
       Before shard;
       if (before.norm) shard = {of_rank(before.norm, r), &made_whole(*before.normed).whole(r)};
-      std::vector<const Weight*> parts;
-      for (std::size_t i = 0; i < weights.size(); ++i) {
-        parts.push_back(&device_cast<const ShardedWeight>(weights[i]).of(r));
-      }
+      const std::vector<const Weight*> parts = of_rank(weights, r);
       ranks_[r]->linear(in.whole(r), WeightList(parts), rows, products.part(r), shard, after_of_rank(r));
     });
+  }
+  // What a WeightList of the rank's refers to.
+  static std::vector<const Weight*> of_rank(const WeightList& weights, std::uint32_t r) {
+    std::vector<const Weight*> parts;
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      parts.push_back(&device_cast<const ShardedWeight>(weights[i]).of(r));
+    }
+    return parts;
   }
 
   // Only the form of the buffer changes, not its content: hence const.
@@ -334,6 +341,34 @@ void ShardedOps::linear(const Buffer& x, const WeightList& weights, std::uint32_
   on_parts(x, weights, rows, out, before, [](std::uint32_t) { return std::monostate(); });
   collective_.gather(device_cast<ShardedBuffer>(out).parts(), columns_of(outputs, num_ranks()), rows, adds, to.whole());
   if (!adds) finish(out, rows, after);
+}
+
+// A rank has the gates and factors of its own outputs of every expert, as of a dense layer.
+void ShardedOps::linear_by_expert(const Buffer& x, ExpertWeights weights, const Routes& routes, std::uint32_t rows,
+                                  Buffer& out, const ThenActivate* then) {
+  expect_linear_by_expert(x, weights, routes, rows, out, then);
+  const std::vector<std::uint32_t> outputs = cut_outputs(weights.front());
+  const bool is_cut = !outputs.empty();
+  const auto& in = whole(x);
+  auto& products = made_whole(out);
+  auto* const activated = then == nullptr ? nullptr : &made_whole(*then->out);
+  if (is_cut && then != nullptr) CHECK(outputs == std::vector(then->gated ? 2 : 1, activated->width()));
+  on_each([&](std::uint32_t r) {
+    std::vector<std::vector<const Weight*>> parts;
+    for (const WeightList& list : weights) parts.push_back(of_rank(list, r));
+    const std::vector<WeightList> lists(parts.begin(), parts.end());
+    std::optional<ThenActivate> own;
+    if (then != nullptr) {
+      own = *then;
+      own->out = is_cut ? &activated->part(r) : &activated->whole(r);
+    }
+    ranks_[r]->linear_by_expert(in.whole(r), lists, routes_of(routes, r), rows,
+                                is_cut ? products.part(r) : products.whole(r), own ? &*own : nullptr);
+  });
+  if (!is_cut) return;
+  const std::uint32_t num_places = rows * routes.top_k();
+  if (then != nullptr) return gather(*activated, columns_of_rank(activated->width()), num_places);
+  gather(products, columns_of(outputs, num_ranks()), num_places);
 }
 
 // The buffer with each rank's columns, which it copies from whole rows if needed.

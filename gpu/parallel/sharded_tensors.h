@@ -71,6 +71,19 @@ class ShardedVector final : public backend::Vector {
   OfRanks<backend::Vector> ranks_;
 };
 
+// Every rank's routes, which are the same.
+class ShardedRoutes final : public backend::Routes {
+ public:
+  explicit ShardedRoutes(OfRanks<backend::Routes> ranks) : ranks_(std::move(ranks)) {}
+  std::uint32_t max_rows() const override { return ranks_.front()->max_rows(); }
+  std::uint32_t num_experts() const override { return ranks_.front()->num_experts(); }
+  std::uint32_t top_k() const override { return ranks_.front()->top_k(); }
+  backend::Routes& of(std::size_t rank) const { return *ranks_[rank]; }
+
+ private:
+  OfRanks<backend::Routes> ranks_;
+};
+
 class ShardedRope final : public backend::RopeTable {
  public:
   explicit ShardedRope(OfRanks<backend::RopeTable> ranks) : ranks_(std::move(ranks)) {}

@@ -55,6 +55,49 @@ class WholeRowOps : public backend::Ops {
     const auto& to = whole(x);
     on_each([&](std::uint32_t r) { ranks_[r]->cut_below(to.whole(r), width, c, rows); });
   }
+  std::unique_ptr<backend::Routes> make_routes(std::uint32_t max_rows, std::uint32_t num_experts,
+                                               std::uint32_t top_k) override {
+    OfRanks<backend::Routes> made;
+    on_each([&](std::uint32_t r) { made.push_back(ranks_[r]->make_routes(max_rows, num_experts, top_k)); });
+    return std::make_unique<ShardedRoutes>(std::move(made));
+  }
+  void read_routes(const backend::Routes& routes, std::uint32_t rows, std::span<std::uint32_t> experts,
+                   std::span<float> weights) override {
+    ranks_.front()->read_routes(routes_of(routes, 0), rows, experts, weights);
+  }
+  void route(backend::Buffer& logits, const backend::RouteRule& rule, const backend::RouteVectors& vectors,
+             std::uint32_t rows, backend::Routes& routes) override {
+    const auto& in = whole(logits);
+    const auto of_rank = [](const backend::Vector* vector, std::uint32_t r) {
+      return vector == nullptr ? nullptr : &backend::device_cast<const ShardedVector>(*vector).of(r);
+    };
+    on_each([&](std::uint32_t r) {
+      ranks_[r]->route(in.whole(r), rule, {of_rank(vectors.bias, r), of_rank(vectors.scales, r)}, rows,
+                       routes_of(routes, r));
+    });
+  }
+  void gather_by_expert(const backend::Buffer& x, const backend::Routes& routes, std::uint32_t rows,
+                        backend::Buffer& out) override {
+    const auto& in = whole(x);
+    auto& to = made_whole(out);
+    on_each(
+        [&](std::uint32_t r) { ranks_[r]->gather_by_expert(in.whole(r), routes_of(routes, r), rows, to.whole(r)); });
+  }
+  void combine_experts(const backend::Buffer& y, const backend::Routes& routes, const backend::SharedExpert& shared,
+                       std::uint32_t rows, backend::Buffer& out) override {
+    const auto& in = whole(y);
+    for (const backend::Buffer* buffer : {shared.rows, shared.gate}) {
+      if (buffer != nullptr) whole(*buffer);
+    }
+    auto& to = made_whole(out);
+    const auto of_rank = [this](const backend::Buffer* buffer, std::uint32_t r) {
+      return buffer == nullptr ? nullptr : &whole(*buffer).whole(r);
+    };
+    on_each([&](std::uint32_t r) {
+      const backend::SharedExpert own{of_rank(shared.rows, r), of_rank(shared.gate, r)};
+      ranks_[r]->combine_experts(in.whole(r), routes_of(routes, r), own, rows, to.whole(r));
+    });
+  }
   void mix(backend::Streams x, const backend::Buffer& coefs, std::uint32_t rows, backend::Streams out) override {
     const auto& by = whole(coefs);
     for (const backend::Buffer* stream : x) whole(*stream);
@@ -79,6 +122,9 @@ class WholeRowOps : public backend::Ops {
   }
 
  protected:
+  static backend::Routes& routes_of(const backend::Routes& routes, std::uint32_t rank) {
+    return backend::device_cast<const ShardedRoutes>(routes).of(rank);
+  }
   // The buffer with whole rows on every rank.
   virtual ShardedBuffer& whole(const backend::Buffer& buffer) = 0;
   // For a buffer that is overwritten as a whole.

@@ -7,6 +7,7 @@
 
 #include "gpu/gpu_ops.h"
 #include "gpu/kernels/routes.h"
+#include "gpu/parallel/sharded_ops.h"
 #include "gpu/runtime/simulated_device.h"
 #include "tests/core/cpu/blocks/plain_blocks.h"
 #include "tests/core/cpu/op_kinds.h"
@@ -262,6 +263,28 @@ TEST(GpuExperts, MultiplyEachRowAsItsExpertsLayerWould) {
         }
       }
       EXPECT_EQ(place, std::size_t{kRows} * kTopK);
+    }
+  }
+}
+
+// Outputs that two ranks share, and those that they do not, which every rank has.
+TEST(GpuExperts, HaveTheBitsOfOneGpuOnRanks) {
+  for (const Format format : {Format::kF32, Format::kBF16, Format::kW8A8, Format::of_blocks(BlockType::kFp8G128)}) {
+    for (const std::uint32_t n : {64u, 33u}) {
+      const auto one = simulated(4);
+      const auto ranks = make_sharded_ops(make_simulated_ranks(2, 5), {.max_rows = 80}, {.box = 300});
+      constexpr std::uint32_t kRows = 9;
+      const std::vector<float> x = Random(7).floats(std::size_t{kRows} * 256);
+      const Experts on_one(*one, format, kExperts, n, 256);
+      const Experts on_ranks(*ranks, format, kExperts, n, 256);
+      const Mixed expected = mixed(*one, on_one, x, kRows, nullptr);
+      const Mixed got = mixed(*ranks, on_ranks, x, kRows, nullptr);
+      EXPECT_TRUE(same_bits(got.products, expected.products)) << backend::name_of(format) << " " << n;
+      EXPECT_TRUE(same_bits(got.sums, expected.sums)) << backend::name_of(format) << " " << n;
+      const backend::ThenActivate like{nullptr, backend::Activation::kSilu, false};
+      EXPECT_TRUE(
+          same_bits(mixed(*ranks, on_ranks, x, kRows, &like).activated, mixed(*one, on_one, x, kRows, &like).activated))
+          << backend::name_of(format) << " " << n;
     }
   }
 }

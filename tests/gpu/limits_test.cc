@@ -53,15 +53,6 @@ TEST(Limits, AreSoManyExpertsOfALayerOfARowAndGroupsOfThem) {
                                                 "layers have 65 groups of experts; the maximum is 64"));
 }
 
-TEST(Limits, AreExpertsOnOneGpu) {
-  ModelShape shape = shape_with(4, 64);
-  shape.num_ranks = 2;
-  EXPECT_THAT(beyond_limits(shape), IsEmpty());
-  shape.num_experts = 8;
-  EXPECT_THAT(beyond_limits(shape),
-              ElementsAre("layers have 8 experts; mixtures of experts run on one GPU (--tensor-parallel-size 1)"));
-}
-
 TEST(Limits, AreLayersWithoutLatentAttention) {
   ModelShape shape = shape_with(4, 64);
   shape.has_latent = true;

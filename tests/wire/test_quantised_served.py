@@ -133,8 +133,7 @@ def test_a_gpu_gives_the_same_answers_in_pieces_and_on_ranks_and_those_of_the_cp
         return found
 
     alone = of("simulated")
-    ranks = () if kind in quantised_mixtures.KINDS else ("--tensor-parallel-size", "2")
-    assert of("simulated", *ranks, "--block-size", "32", "--prefix-caching", "off") == alone
+    assert of("simulated", "--tensor-parallel-size", "2", "--block-size", "32", "--prefix-caching", "off") == alone
     if kind in IN_F32_ON_GPUS:
         assert of("simulated", *ALL_F32) == of("cpu", *ALL_F32)
 
