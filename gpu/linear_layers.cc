@@ -150,23 +150,40 @@ const LinearLayers::FormatKernels* LinearLayers::kernels_of(Format format) {
   return found == std::end(kFormats) ? nullptr : found;
 }
 
+namespace {
+
+// Calls see(expert, its weight) for one part of every expert's list.
+template <typename See>
+void for_experts(backend::ExpertWeights weights, std::size_t part, const See& see) {
+  for (std::size_t expert = 0; expert < weights.size(); ++expert) {
+    const WeightView& view = LinearLayers::view_of(weights[expert][part]);
+    see(expert, ExpertWeight{view.numbers, view.scales, view.bias, view.columns});
+  }
+}
+
+}  // namespace
+
 const ExpertWeight* ExpertTables::find(backend::ExpertWeights weights, std::size_t part) const {
   const auto found = tables_.find(LinearLayers::view_of(weights.front()[part]).numbers);
-  const bool is_same =
-      found != tables_.end() && found->second.last == LinearLayers::view_of(weights.back()[part]).numbers;
-  return is_same ? found->second.memory.as<const ExpertWeight>() : nullptr;
+  if (found == tables_.end() || found->second.weights.size() != weights.size()) return nullptr;
+  const Table& table = found->second;
+  bool is_same = true;
+  for_experts(weights, part,
+              [&](std::size_t expert, const ExpertWeight& own) { is_same = is_same && own == table.weights[expert]; });
+  return is_same ? table.memory.as<const ExpertWeight>() : nullptr;
 }
 
 const ExpertWeight* ExpertTables::make(Device& device, backend::ExpertWeights weights, std::size_t part) {
   const WeightView& first = LinearLayers::view_of(weights.front()[part]);
-  std::vector<ExpertWeight> table;
-  for (const backend::WeightList& list : weights) {
-    const WeightView& view = LinearLayers::view_of(list[part]);
+  Table made;
+  for_experts(weights, part, [&](std::size_t expert, const ExpertWeight& own) {
+    const WeightView& view = LinearLayers::view_of(weights[expert][part]);
     CHECK(view.format == first.format && view.n == first.n && view.k == first.k);
-    table.push_back({view.numbers, view.scales, view.bias, view.columns});
-  }
-  Table made{table.back().numbers, DeviceMemory(device, table.size() * sizeof(ExpertWeight), "weights of experts")};
-  device.upload(made.memory.data(), table.data(), table.size() * sizeof(ExpertWeight));
+    made.weights.push_back(own);
+  });
+  const std::size_t bytes = made.weights.size() * sizeof(ExpertWeight);
+  made.memory = DeviceMemory(device, bytes, "weights of experts");
+  device.upload(made.memory.data(), made.weights.data(), bytes);
   return tables_.insert_or_assign(first.numbers, std::move(made)).first->second.memory.as<const ExpertWeight>();
 }
 

@@ -46,7 +46,7 @@ class ExpertTables {
 
  private:
   struct Table {
-    const void* last = nullptr;  // numbers of the last expert: a weight may lie where another one was
+    std::vector<ExpertWeight> weights;  // compared at each call: a weight may lie where another one was
     DeviceMemory memory;
   };
   std::map<const void*, Table> tables_;  // by the numbers of expert 0

@@ -31,6 +31,7 @@ struct ExpertWeight {
   const float* scales = nullptr;
   const float* bias = nullptr;
   const std::uint32_t* columns = nullptr;
+  bool operator==(const ExpertWeight&) const = default;
 };
 
 struct ExpertRows {

@@ -266,7 +266,7 @@ class ShardedOps final : public WholeRowOps {
       ranks_[r]->linear(in.whole(r), WeightList(parts), rows, products.part(r), shard, after_of_rank(r));
     });
   }
-  // What a WeightList of the rank's refers to.
+  // The rank's weights, to which a WeightList refers.
   static std::vector<const Weight*> of_rank(const WeightList& weights, std::uint32_t r) {
     std::vector<const Weight*> parts;
     for (std::size_t i = 0; i < weights.size(); ++i) {

@@ -121,6 +121,49 @@ void add_blocks(std::uint32_t n, std::uint32_t k, std::uint32_t rows, std::uint3
   }
 }
 
+// A mixture of gated experts of width `width`: routing, products by expert, and sums with a shared expert. The router is in
+// f32, so that both sides choose the same experts.
+void add_experts(std::uint32_t count, std::uint32_t top_k, std::uint32_t hidden, std::uint32_t width,
+                 std::uint32_t rows, Format format, std::uint32_t seed, std::vector<Case>& out) {
+  const bool bits = !in_tiles(format) || in_integers(format);
+  const std::string what =
+      fmt::format("{} of {} experts {} x {} {}, {} rows", top_k, count, hidden, width, name_of(format), rows);
+  out.push_back({what, bits, 0x1p-7, [=](Ops& ops) {
+                   const auto packed = [&](std::uint32_t n, std::uint32_t k, std::uint32_t draw) {
+                     const std::vector<float> values = drawn(seed + draw, std::size_t{n} * k);
+                     const HostMatrix matrix{values.data(), Format::kF32, n, k};
+                     return ops.pack({&matrix, 1}, {}, format == Format::kF32 ? std::nullopt : std::optional(format));
+                   };
+                   std::vector<std::unique_ptr<Weight>> weights;
+                   std::vector<WeightList> gate_up;
+                   std::vector<WeightList> down;
+                   for (std::uint32_t expert = 0; expert < count; ++expert) {
+                     gate_up.emplace_back(*weights.emplace_back(packed(2 * width, hidden, 10 + 2 * expert)));
+                     down.emplace_back(*weights.emplace_back(packed(hidden, width, 11 + 2 * expert)));
+                   }
+                   const auto buffer = [&](std::uint32_t of, std::uint32_t columns) {
+                     return ops.make_buffer(of, columns);
+                   };
+                   const auto x = buffer(rows, hidden), shared = buffer(rows, hidden), sums = buffer(rows, hidden);
+                   const auto logits = buffer(rows, count), gate = buffer(rows, 1);
+                   const auto places = buffer(rows * top_k, hidden), products = buffer(rows * top_k, 2 * width);
+                   const auto activated = buffer(rows * top_k, width);
+                   std::uint32_t draw = 1;
+                   for (Buffer* one : {x.get(), shared.get(), logits.get(), gate.get()}) {
+                     fill(ops, *one, drawn(seed + draw++, std::size_t{rows} * one->width()));
+                   }
+                   const RouteRule rule{.num_experts = count, .top_k = top_k, .normed = true};
+                   const auto routes = ops.make_routes(rows, count, top_k);
+                   const ThenActivate then{activated.get()};
+                   ops.route(*logits, rule, {}, rows, *routes);
+                   ops.gather_by_expert(*x, *routes, rows, *places);
+                   ops.linear_by_expert(*places, gate_up, *routes, rows, *products, &then);
+                   ops.linear_by_expert(*activated, down, *routes, rows, *places);
+                   ops.combine_experts(*places, *routes, {shared.get(), gate.get()}, rows, *sums);
+                   return read(ops, *sums, rows);
+                 }});
+}
+
 // A prompt of `positions` rows in steps of `chunk`. The bits equal the CPU's for f32 K and V; for other types the
 // tensor cores get q and the softmax weights rounded to bf16.
 void add_attention(const HeadsOfShape& shape, std::uint32_t positions, std::uint32_t chunk, KvType type,
@@ -175,6 +218,9 @@ std::vector<Case> middle_cases(std::uint32_t seed) {
     }
     add_blocks(400, 256, rows, seed, out);
     add_blocks(400, 768, rows, seed, out);
+    for (const Format type : {Format::kF32, Format::kBF16, Format::kW8A8, Format::kFp8}) {
+      add_experts(20, 3, 320, 96, rows, type, seed, out);
+    }
   }
   for (const KvType type : kAllKvTypes) {
     add_attention({4, 2, 64}, 280, 130, type, seed, out);
@@ -194,6 +240,10 @@ std::vector<Case> cases(bool tiny, std::uint32_t seed) {
       add_linear(tiny ? 24 : 1000, tiny ? 40 : 4096, rows, type, seed, out);
     }
     add_blocks(tiny ? 24 : 1000, tiny ? 256 : 4096, rows, seed, out);
+    for (const Format type : {Format::kF32, Format::kBF16, Format::kW8A8, Format::kInt4}) {
+      if (tiny) add_experts(4, 2, 40, 16, rows, type, seed, out);
+      if (!tiny) add_experts(64, 8, 2048, 768, rows, type, seed, out);
+    }
   }
   for (const KvType type : kAllKvTypes) {
     if (tiny) {
