@@ -121,8 +121,8 @@ void add_blocks(std::uint32_t n, std::uint32_t k, std::uint32_t rows, std::uint3
   }
 }
 
-// A mixture of gated experts of width `width`: routing, products by expert, and sums with a shared expert. The router is in
-// f32, so that both sides choose the same experts.
+// A mixture of gated experts of width `width`: routing, products by expert, and sums with a shared expert. The router's
+// logits are given, so that both sides choose the same experts.
 void add_experts(std::uint32_t count, std::uint32_t top_k, std::uint32_t hidden, std::uint32_t width,
                  std::uint32_t rows, Format format, std::uint32_t seed, std::vector<Case>& out) {
   const bool bits = !in_tiles(format) || in_integers(format);
