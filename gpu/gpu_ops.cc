@@ -63,6 +63,7 @@ class GpuOps final : public PlainOps {
     return made(shape, packed, std::move(owner));
   }
   bool takes(Format format) const override { return has_kernels(format); }
+  bool rounds_rows(Format format) const override { return gpu::rounds_rows(format); }
   void for_parts(std::uint32_t count, const std::function<void(std::uint32_t)>& part) override {
     for_each_part(count, part);
   }
@@ -416,6 +417,7 @@ std::unique_ptr<Ops> make_gpu_ops(std::unique_ptr<Device> device, const GpuOptio
 }
 
 bool takes(Format format) { return has_kernels(format); }
+bool rounds_rows(Format format) { return by_tensor_cores(format) && !in_integers(format); }
 
 std::uint64_t weight_bytes(std::uint32_t n, std::uint32_t k, backend::Format format) {
   return packed_places({n, k, format, /*has_bias=*/false}).end;

@@ -41,6 +41,7 @@ std::unique_ptr<backend::Ops> make_gpu_ops(std::unique_ptr<Device> device, const
 
 // True if a GPU multiplies weights of that format.
 bool takes(backend::Format format);
+bool rounds_rows(backend::Format format);
 // Bytes on the device of a packed weight of N outputs and K inputs, without its bias.
 std::uint64_t weight_bytes(std::uint32_t n, std::uint32_t k, backend::Format format);
 // Bytes on the device of a KV block, all places.

@@ -91,6 +91,7 @@ class Gpu final : public ComputeDevice {
     expect_kernels_for(model, file);
   }
   bool takes(backend::Format format) const override { return gpu::takes(format); }
+  bool rounds_rows(backend::Format format) const override { return gpu::rounds_rows(format); }
   std::uint64_t weight_bytes(std::uint32_t n, std::uint32_t k, backend::Format type) const override {
     return gpu::weight_bytes(n, k, type);
   }
@@ -132,6 +133,7 @@ class Gpus final : public ComputeDevice {
     if (!problems.empty()) throw StartError(fmt::format("{}: --{}", file, problems.front()));
   }
   bool takes(backend::Format format) const override { return gpu::takes(format); }
+  bool rounds_rows(backend::Format format) const override { return gpu::rounds_rows(format); }
   std::uint64_t weight_bytes(std::uint32_t n, std::uint32_t k, backend::Format type) const override {
     return gpu::weight_bytes(gpu::outputs_of_rank(n, num_ranks()), k, type);
   }

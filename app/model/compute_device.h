@@ -41,6 +41,7 @@ class ComputeDevice {
   virtual void expect_within_limits(const gpu::ModelShape& model, const std::string& file) const = 0;
   virtual std::uint32_t num_ranks() const { return 1; }
   virtual bool takes(backend::Format format) const { return !format.is_blocks(); }  // Factory::takes()
+  virtual bool rounds_rows(backend::Format /*format*/) const { return false; }      // Factory::rounds_rows()
   // Sizes as in core/cpu/cpu_ops.h and gpu/gpu_ops.h.
   virtual std::uint64_t weight_bytes(std::uint32_t n, std::uint32_t k, backend::Format type) const = 0;
   virtual std::uint64_t kv_block_bytes(const backend::KvShape& shape) const = 0;

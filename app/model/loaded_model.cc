@@ -180,7 +180,8 @@ std::uint64_t packed_bytes_of(const model::TensorEntry& entry, const model::Chec
     }
     const backend::Format format = model::packed_format(
         entry.role, model, *tensor, quantize, model::BlockActivation::kInt8,
-        [&](backend::Format wanted) { return device.takes(wanted); }, part.transposed);
+        [&](backend::Format wanted) { return device.takes(wanted); }, part.transposed,
+        [&](backend::Format wanted) { return device.rounds_rows(wanted); });
     bytes += device.weight_bytes(static_cast<std::uint32_t>(rows), static_cast<std::uint32_t>(part.inputs()), format);
   }
   for (const model::TensorPart& bias : entry.biases) bytes += bias.num_rows() * sizeof(float);

@@ -23,6 +23,8 @@ class Factory {
 
   // True if weights of that format can be made: of a checkpoint's own, or of --quantize.
   virtual bool takes(Format format) const { return !format.is_blocks(); }
+  // True if linear layers of that format round their input to bf16, though it does not ask for that.
+  virtual bool rounds_rows(Format /*format*/) const { return false; }
   // Packs matrices into one weight. biases: empty, or one f32 span per matrix (an empty span: no bias for that matrix).
   // Quantised from the matrices' values, s a scale, q a code; w8a8 is packed as int8, w4a8 as int4, w16a16 to the
   // nearest bf16, ties to even:

@@ -56,7 +56,7 @@ TensorRows::TensorRows(const Tensor& tensor, const TensorPart& part, TensorEntry
   }
   if (part.turned != 0) reorder(part);
   if (part.copies != 1) copy_heads(part);
-  if (!widens || !tensor.coded || part.transposed) return;
+  if (!widens || format_ == backend::Format::kF32) return;
   widened_ = widened(tensor, stored(), num_rows_, part.inputs());
   format_ = backend::Format::kF32;
 }

@@ -33,8 +33,8 @@ struct LastRead {
 
 class TensorRows {
  public:
-  // `tensor` has been checked against the table: its stored_format() is known. widens: coded ones to f32, as transposed
-  // ones always are.
+  // `tensor` has been checked against the table: its stored_format() is known. widens: to f32, as coded
+  // ones that are transposed always are.
   // stored: of a coded matrix stored_format(), which an empty one is, or CodedMatrix::block_format().
   TensorRows(const Tensor& tensor, const TensorPart& part, TensorEntry::Kind kind, bool widens = false,
              LastRead* last_read = nullptr, std::optional<backend::Format> stored = std::nullopt);

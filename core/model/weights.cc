@@ -133,15 +133,18 @@ class WeightReader {
   backend::Format format_of(const TensorEntry& entry, const Run& run) const {
     const TensorPart& part = entry.parts[run.first];
     return packed_format(entry.role, loading_.spec, tensor(part), loading_.options.quantize, loading_.options.blocks,
-                         takes_, part.transposed);
+                         takes_, part.transposed, rounds_rows_);
   }
 
-  // Coded numbers that the device does not take as they are, or that are quantised anew, are packed from f32.
+  // Coded numbers that the device does not take as they are, or that are quantised anew, are packed from f32; so are
+  // plain ones that are to be f32.
   bool widens(const TensorEntry& entry, const Run& run) const {
     const Tensor& first = tensor(entry.parts[run.first]);
     const backend::Format stored = given(first);
     const backend::Format format = format_of(entry, run);
     if (first.coded && entry.parts[run.first].transposed) return true;
+    const bool is_plain = !stored.is_blocks() && !has_stored_scales(stored);
+    if (is_plain) return stored != format && format == backend::Format::kF32;
     return !takes_(stored) || (has_own_factor(stored) && !format.is_blocks()) ||
            (has_stored_scales(stored) && !keeps_codes(stored, format));
   }
@@ -208,6 +211,9 @@ class WeightReader {
 
   const Loading& loading_;
   const std::function<bool(backend::Format)> takes_ = [this](auto format) { return loading_.factory.takes(format); };
+  const std::function<bool(backend::Format)> rounds_rows_ = [this](auto format) {
+    return loading_.factory.rounds_rows(format);
+  };
   const PackedFile* packed_;  // null: the checkpoint
   std::size_t next_ = 0;      // of the packed file's weights
   std::set<std::string> digested_;
@@ -328,7 +334,8 @@ std::optional<backend::Format> quantize_of(Role role, const ModelSpec& spec, std
 
 backend::Format packed_format(Role role, const ModelSpec& spec, const Tensor& tensor,
                               std::optional<backend::Format> asked, BlockActivation blocks,
-                              const std::function<bool(backend::Format)>& takes, bool transposed) {
+                              const std::function<bool(backend::Format)>& takes, bool transposed,
+                              const std::function<bool(backend::Format)>& rounds_rows) {
   using backend::Format;
   if (const auto quantized = quantize_of(role, spec, asked)) return *quantized;
   if (transposed && tensor.coded) return Format::kF32;
@@ -343,6 +350,8 @@ backend::Format packed_format(Role role, const ModelSpec& spec, const Tensor& te
     const bool per_row = blocks == BlockActivation::kInt8PerRow && tensor.matrix && tensor.matrix->takes_int8_rows();
     own = per_row ? Format::kW8A8PerRow : Format::kW8A8;
   }
+  const bool of_experts = role == Role::kExpertRouter || role == Role::kSharedExpertGate;
+  if (of_experts && rounds_rows && rounds_rows(own)) return Format::kF32;
   return takes(own) ? own : Format::kF32;
 }
 

@@ -89,11 +89,12 @@ class Weights {
 std::optional<backend::Format> quantize_of(Role role, const ModelSpec& spec, std::optional<backend::Format> asked);
 
 // The format that a tensor is packed in for an entry: `asked` of quantize_of(), or the tensor's own. Of blocks, times
-// `blocks`, or times f32 for routers and tables; f32 where the backend does not take them, and of coded numbers whose
-// rows are the tensor's columns.
+// `blocks`, or times f32 for routers and tables; f32 where the backend does not take them, of coded numbers whose rows
+// are the tensor's columns, and of routers of experts whose rows the backend would round.
 backend::Format packed_format(Role role, const ModelSpec& spec, const Tensor& tensor,
                               std::optional<backend::Format> asked, BlockActivation blocks,
-                              const std::function<bool(backend::Format)>& takes, bool transposed = false);
+                              const std::function<bool(backend::Format)>& takes, bool transposed = false,
+                              const std::function<bool(backend::Format)>& rounds_rows = {});
 
 // The part of an entry's packed bytes that a step of one row reads: nothing of a table of which it reads one row (an
 // embedding that is not also the output matrix), and of experts the part that a row has.

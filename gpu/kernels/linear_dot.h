@@ -32,6 +32,7 @@ struct LinearDotOf {
   static constexpr unsigned kThreads = 128;  // one output each
   static constexpr std::uint32_t kRows = 8;  // per block
   static constexpr std::uint32_t kInputs = 128;
+  static constexpr unsigned kAhead = 16;  // weights that are loaded before the first is used
   static constexpr std::size_t kSharedBytes = kRows * kInputs * sizeof(float);
 
   QUIRE_DEVICE static void run(const Args& a, std::byte* shared) { run_rows(a, block().y * kRows, shared); }
@@ -59,10 +60,16 @@ struct LinearDotOf {
   }
   QUIRE_DEVICE static void add(const WeightView& w, std::uint32_t output, std::uint32_t k, std::uint32_t end,
                                const float* x, float (&sums)[kRows]) {
-    for (std::uint32_t i = 0; i < end; ++i) {
-      const float weight = Numbers::at(w, output, k + i);
-      for (std::uint32_t r = 0; r < kRows; ++r) sums[r] = fma(x[r * kInputs + i], weight, sums[r]);
+    std::uint32_t i = 0;
+    QUIRE_ROLLED for (; i + kAhead <= end; i += kAhead) {
+      float weights[kAhead];
+      QUIRE_UNROLLED for (unsigned n = 0; n < kAhead; ++n) weights[n] = Numbers::at(w, output, k + i + n);
+      QUIRE_UNROLLED for (unsigned n = 0; n < kAhead; ++n) add_one(x + i + n, weights[n], sums);
     }
+    QUIRE_ROLLED for (; i < end; ++i) add_one(x + i, Numbers::at(w, output, k + i), sums);
+  }
+  QUIRE_DEVICE static void add_one(const float* x, float weight, float (&sums)[kRows]) {
+    QUIRE_UNROLLED for (std::uint32_t r = 0; r < kRows; ++r) sums[r] = fma(x[r * kInputs], weight, sums[r]);
   }
   QUIRE_DEVICE static void store(const Args& a, std::uint32_t output, std::uint32_t first_row,
                                  const float (&sums)[kRows]) {

@@ -41,6 +41,7 @@ class ShardedOps final : public WholeRowOps {
     return ranks_.front()->layout() + " of " + std::to_string(ranks_.size()) + " ranks/1";
   }
   bool takes(Format format) const override { return ranks_.front()->takes(format); }
+  bool rounds_rows(Format format) const override { return ranks_.front()->rounds_rows(format); }
   std::unique_ptr<Weight> adopt(const WeightShape& shape, std::span<const std::byte> packed,
                                 std::shared_ptr<const void> owner) override;
   void for_parts(std::uint32_t count, const std::function<void(std::uint32_t)>& part) override {

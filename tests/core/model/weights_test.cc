@@ -218,6 +218,23 @@ TEST(PackedFormat, KeepsBlocksTimesTheFormThatIsAskedButForRoutersAndTables) {
   }
 }
 
+TEST(PackedFormat, WidensRoutersOfExpertsWhoseRowsWouldBeRounded) {
+  using backend::Format;
+  Tensor plain;
+  plain.dtype = "BF16";
+  const ModelSpec spec = config_with();
+  const auto packed = [&](Role role, bool rounds) {
+    return packed_format(
+        role, spec, plain, std::nullopt, BlockActivation::kInt8, [](Format) { return true; }, false,
+        [rounds](Format) { return rounds; });
+  };
+  for (const Role role : {Role::kExpertRouter, Role::kSharedExpertGate}) {
+    EXPECT_EQ(packed(role, true), Format::kF32);
+    EXPECT_EQ(packed(role, false), Format::kBF16);
+  }
+  EXPECT_EQ(packed(Role::kDown, true), Format::kBF16);
+}
+
 TEST(PackedFormat, MultipliesStoredIntegersInIntegersAndFloatsInF32) {
   using backend::Format;
   const ModelSpec spec = config_with();
