@@ -9,12 +9,15 @@
 
 namespace quire::gpu {
 
+// kAhead: weights that are loaded before the first is used.
 struct PlainNumbers {
+  static constexpr unsigned kAhead = 16;
   QUIRE_DEVICE static float at(const WeightView& w, std::uint32_t output, std::uint32_t input) {
     return plain_number_at(w, place_in_columns(w.n, output, input));
   }
 };
 struct BlockNumbers {
+  static constexpr unsigned kAhead = 2;  // each is some 30 instructions, which more of them would spill
   QUIRE_DEVICE static float at(const WeightView& w, std::uint32_t output, std::uint32_t input) {
     return block_number_at(w, output, input);
   }
@@ -32,7 +35,7 @@ struct LinearDotOf {
   static constexpr unsigned kThreads = 128;  // one output each
   static constexpr std::uint32_t kRows = 8;  // per block
   static constexpr std::uint32_t kInputs = 128;
-  static constexpr unsigned kAhead = 16;  // weights that are loaded before the first is used
+  static constexpr unsigned kAhead = Numbers::kAhead;
   static constexpr std::size_t kSharedBytes = kRows * kInputs * sizeof(float);
 
   QUIRE_DEVICE static void run(const Args& a, std::byte* shared) { run_rows(a, block().y * kRows, shared); }
