@@ -25,9 +25,12 @@ struct WeightView {
 };
 
 // An element of an f32 or f16 weight.
+QUIRE_DEVICE float plain_number_at(const WeightView& w, const void* numbers, std::size_t place) {
+  return w.format.bits == 32 ? static_cast<const float*>(numbers)[place]
+                             : f32_of_f16(static_cast<const std::uint16_t*>(numbers)[place]);
+}
 QUIRE_DEVICE float plain_number_at(const WeightView& w, std::size_t place) {
-  return w.format.bits == 32 ? static_cast<const float*>(w.numbers)[place]
-                             : f32_of_f16(static_cast<const std::uint16_t*>(w.numbers)[place]);
+  return plain_number_at(w, w.numbers, place);
 }
 
 // Output o of a tile, input i of a step of blocks: widen_blocks(), of core/backend/weights/blocks.h.
@@ -64,14 +67,22 @@ QUIRE_DEVICE float block_number_at(const BlockShape& shape, const std::byte* ste
   return product + (shape.has_integers() ? -scale(1) : scale(1));
 }
 
-// The step that has a number.
-QUIRE_DEVICE const std::byte* step_of(const WeightView& w, std::uint32_t output, std::uint32_t input) {
-  return static_cast<const std::byte*>(w.numbers) +
+// The step that has a number, of a weight whose numbers lie at `numbers`.
+QUIRE_DEVICE const std::byte* step_of(const WeightView& w, const void* numbers, std::uint32_t output,
+                                      std::uint32_t input) {
+  return static_cast<const std::byte*>(numbers) +
          step_at(w.step_bytes, w.n, w.k, output / kTileOutputs, input / kStepInputs);
 }
+QUIRE_DEVICE const std::byte* step_of(const WeightView& w, std::uint32_t output, std::uint32_t input) {
+  return step_of(w, w.numbers, output, input);
+}
 // Without the matrix's factor, if it has one.
+QUIRE_DEVICE float block_number_at(const WeightView& w, const void* numbers, std::uint32_t output,
+                                   std::uint32_t input) {
+  return block_number_at(w.blocks, step_of(w, numbers, output, input), output % kTileOutputs, input % kStepInputs);
+}
 QUIRE_DEVICE float block_number_at(const WeightView& w, std::uint32_t output, std::uint32_t input) {
-  return block_number_at(w.blocks, step_of(w, output, input), output % kTileOutputs, input % kStepInputs);
+  return block_number_at(w, w.numbers, output, input);
 }
 
 QUIRE_DEVICE float number_at(const WeightView& w, std::uint32_t output, std::uint32_t input) {

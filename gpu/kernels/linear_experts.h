@@ -60,12 +60,10 @@ struct LinearDotByExpert {
   QUIRE_DEVICE static void run(const Args& a, std::byte* shared) {
     const ExpertTile tile = a.experts.tiles[block().y];
     if (tile.count == 0) return;
-    typename Dot::Args own = a.linear;
-    own.w = weight_of_expert(a.linear.w, a.experts.weights[tile.expert]);
-    own.x += std::size_t{tile.first_place} * own.w.k;
-    own.out += std::size_t{tile.first_place} * own.out_width;
-    own.num_rows = tile.count;
-    Dot::run_rows(own, 0, shared);
+    const auto& linear = a.linear;
+    const typename Dot::Part part{a.experts.weights[tile.expert], linear.x + std::size_t{tile.first_place} * linear.w.k,
+                                  linear.out + std::size_t{tile.first_place} * linear.out_width, tile.count};
+    Dot::run_part(linear, part, shared);
   }
 };
 

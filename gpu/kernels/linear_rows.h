@@ -111,8 +111,7 @@ struct PutInBf16 {
     bool in_blocks = false;  // the layout of linear_warpgroups.h
   };
   static constexpr unsigned kThreads = kPutThreads;
-  static constexpr unsigned kMinBlocks = 8;
-  static constexpr unsigned kMinBlocksBeforeSm90 = 6;  // more threads than sm_89 has would be a warning
+  static constexpr unsigned kMinBlocks = 6;  // with eight, some of them spill
   static constexpr std::size_t kSharedBytes = kNormShared;
   static constexpr std::uint32_t kWordsOfThread = 4;
   static constexpr std::uint32_t pieces(std::uint32_t width) {
@@ -182,8 +181,7 @@ struct PutInIntegers {
     float* scales = nullptr;  // [T, slices]
   };
   static constexpr unsigned kThreads = kPutThreads;
-  static constexpr unsigned kMinBlocks = 8;
-  static constexpr unsigned kMinBlocksBeforeSm90 = 6;  // more threads than sm_89 has would be a warning
+  static constexpr unsigned kMinBlocks = 6;  // with eight, some of them spill
   static constexpr std::size_t kSharedBytes = kNormShared;
   static constexpr unsigned kWarps = kThreads / kWarp;
   static constexpr std::uint32_t pieces(std::uint32_t width) { return pieces_of(num_slices(width), kWarps); }
@@ -240,8 +238,7 @@ struct PutForBlocks {
     std::byte* out = nullptr;
   };
   static constexpr unsigned kThreads = kPutThreads;
-  static constexpr unsigned kMinBlocks = 8;
-  static constexpr unsigned kMinBlocksBeforeSm90 = 6;  // more threads than sm_89 has would be a warning
+  static constexpr unsigned kMinBlocks = 6;  // with eight, some of them spill
   static constexpr std::size_t kSharedBytes = kNormShared;
   static constexpr unsigned kOfLane = 4;
   static constexpr unsigned kLanes = kGroupInputs / kOfLane;

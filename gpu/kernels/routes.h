@@ -263,6 +263,7 @@ struct IndexRoutes {
     std::uint32_t num_tiles = 0;
   };
   static constexpr unsigned kThreads = 256;
+  static constexpr unsigned kMinBlocks = 1;
 
  private:
   struct Work {
