@@ -54,6 +54,7 @@ struct LinearDotByExpert {
     ExpertRows experts;
   };
   static constexpr unsigned kThreads = Dot::kThreads;
+  static constexpr unsigned kMinBlocks = 6;  // left to itself, the compiler spills
   static constexpr std::size_t kSharedBytes = Dot::kSharedBytes;
   static_assert(Dot::kRows == kTileRows);
 
@@ -61,8 +62,11 @@ struct LinearDotByExpert {
     const ExpertTile tile = a.experts.tiles[block().y];
     if (tile.count == 0) return;
     const auto& linear = a.linear;
-    const typename Dot::Part part{a.experts.weights[tile.expert], linear.x + std::size_t{tile.first_place} * linear.w.k,
-                                  linear.out + std::size_t{tile.first_place} * linear.out_width, tile.count};
+    const ExpertWeight& w = a.experts.weights[tile.expert];
+    const typename Dot::Part part{{w.numbers, w.scales, w.bias, w.columns},
+                                  linear.x + std::size_t{tile.first_place} * linear.w.k,
+                                  linear.out + std::size_t{tile.first_place} * linear.out_width,
+                                  tile.count};
     Dot::run_part(linear, part, shared);
   }
 };
