@@ -38,7 +38,7 @@ struct LinearDotOf {
   static constexpr unsigned kAhead = Numbers::kAhead;
   static constexpr std::size_t kSharedBytes = kRows * kInputs * sizeof(float);
 
-  // What a block multiplies: up to kRows rows by a weight of the shape of a.w, which stays among the arguments.
+  // Up to kRows rows, which a block multiplies by a weight of the shape of a.w; that shape stays among the arguments.
   struct Part {
     ExpertWeight weight;
     const float* x = nullptr;
