@@ -54,7 +54,7 @@ struct LinearDotByExpert {
     ExpertRows experts;
   };
   static constexpr unsigned kThreads = Dot::kThreads;
-  static constexpr unsigned kMinBlocks = 6;  // left to itself, the compiler spills
+  static constexpr unsigned kMinBlocks = 3;  // left to itself, the compiler spills
   static constexpr std::size_t kSharedBytes = Dot::kSharedBytes;
   static_assert(Dot::kRows == kTileRows);
 
