@@ -22,7 +22,7 @@ struct StoredKvScales {
 bool is_kv_scale(std::string_view name);
 // Tensors with one name for these scales: "….self_attn.k_proj.k_scale" becomes "….self_attn.k_scale".
 Checkpoint::Tensors with_kv_scales_named(Checkpoint::Tensors tensors, const Quantization& quantization);
-// Of the layer whose tensors' names begin with `layer`, as in "model.layers.3."; 1 where there is none.
+// Scales of the layer whose tensor names begin with `layer`, as in "model.layers.3."; a missing one is 1.
 StoredKvScales kv_scales_of(const Checkpoint& checkpoint, std::string_view layer);
 
 }  // namespace quire::model
