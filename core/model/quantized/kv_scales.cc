@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,7 +38,8 @@ constexpr OtherName kOtherNames[] = {{".k_proj.k_scale", kKeys},
 
 float scale_of(const Tensor& tensor) {
   const float scale = read_number(tensor);
-  if (scale <= 0.0f) refuse_tensor(tensor, fmt::format("is {}; expected a number above 0", scale));
+  constexpr float kLeast = std::numeric_limits<float>::min();  // its inverse is finite
+  if (scale < kLeast) refuse_tensor(tensor, fmt::format("is {}; expected a number from {:.3g} on", scale, kLeast));
   return scale;
 }
 

@@ -2,7 +2,7 @@
 // scale.
 // Shape   one number for a layer's K, one for its V. Scales for each head are left out, and said in the log.
 // Thread  start.
-// Fails   StartError naming the tensor: a scale that is not a finite number above 0.
+// Fails   StartError naming the tensor: a scale that is not a finite number, or below the smallest normal one.
 // Source  compressed-tensors 0.20, ModelOpt, AutoFP8: the names that they write.
 #pragma once
 

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <string>
@@ -73,11 +74,13 @@ TEST(KvScales, OfOutputsAreThoseOfTheCacheOnlyWhereItIsDeclared) {
 
 TEST(KvScales, OfEachHeadAreLeftOut) { EXPECT_EQ(scales_of({scales("k_scale", {0.5f, 0.25f})}), KvScales{}); }
 
-TEST(KvScales, ThatAreNoFiniteNumberAboveZeroAreRefusedByName) {
-  for (const float scale : {0.0f, -0.0f, -1.0f}) {
+TEST(KvScales, WithoutAFiniteInverseAreRefusedByName) {
+  constexpr float kLeast = std::numeric_limits<float>::min();
+  EXPECT_EQ(scales_of({scales("k_scale", {kLeast})}), (KvScales{kLeast, 1.0f}));
+  for (const float scale : {0.0f, -0.0f, -1.0f, std::nextafter(kLeast, 0.0f)}) {
     const std::string said = testing::refusal([&] { scales_of({scales("k_proj.k_scale", {scale})}); });
     EXPECT_THAT(said, HasSubstr("'model.layers.1.self_attn.k_scale'"));
-    EXPECT_THAT(said, HasSubstr("expected a number above 0"));
+    EXPECT_THAT(said, HasSubstr("expected a number from 1.18e-38 on"));
   }
   for (const float scale : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
     EXPECT_THAT(testing::refusal([&] { scales_of({scales("v_scale", {scale})}); }), HasSubstr("v_scale"));
