@@ -37,7 +37,15 @@ KINDS = {
     "bnb-nf4": ("nf4/g64", "f32"),
     "qwen3_moe-awq": ("uint4/g64", "int8"),
     "deepseek_v3-fp8": ("fp8/g64, F8_E4M3, fp8/g32", "f32"),
+    "ct-w4a16": ("int4/g128", "int8"),
+    "ct-w4a16-g32-asym": ("uint4/g32", "int8"),
+    "ct-mxfp4": ("MXFP4", "int8"),
+    "auto-round-gptq": ("int4/g128", "int8"),
+    "bnb-int8": ("I8", "int8"),
+    "bnb-fp4": ("fp4/g64", "f32"),
 }
+# Packed as others are.
+ALIKE = {"ct-w4a16", "ct-w4a16-g32-asym", "ct-mxfp4", "auto-round-gptq", "bnb-int8", "bnb-fp4"}
 PROMPT = digest.drawn_ids(210, 320)
 JOBS = digest.numbered([
     (PROMPT, {"temperature": 0, "logprobs": 5, "ignore_eos": True}),
@@ -49,7 +57,7 @@ JOBS = digest.numbered([
 PIECES_IN_ONE_THREAD = ("--threads", "1", "--max-num-batched-tokens", "33", "--max-num-seqs", "8", "--prefix-caching", "off")
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module", params=[pytest.param(kind, marks=pytest.mark.full) if kind in ALIKE else kind for kind in KINDS])
 def checkpoint(request, tmp_path_factory):
     """(kind, its folder)"""
     return request.param, make(request.param, tmp_path_factory.mktemp(request.param))
